@@ -2,7 +2,8 @@ FROM python:3.11-slim AS build
 WORKDIR /app
 RUN pip install --no-cache-dir uv
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --no-dev
+ARG EXTRAS=""
+RUN uv sync --frozen --no-dev $EXTRAS
 
 FROM python:3.11-slim
 WORKDIR /app

@@ -20,7 +20,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
-from django.utils.translation import activate, get_language, gettext_lazy
+from django.utils import timezone
+from django.utils.translation import activate, gettext_lazy
 
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
@@ -42,7 +43,9 @@ from .rendering import page_values
 from .rendering.pages import fragments, second_signature
 from .server.database import in_database
 from .server.languages import find_socket_language
+from .server.locales import get_locale
 from .server.runtime import current_runtime
+from .server.time_zones import find_zone
 from .telemetry import log_ids, metrics
 from .tool_menu.menu import render_button
 
@@ -212,7 +215,7 @@ async def load_elements(
     for each in elements:
         fragment = FRAGMENTS[each.fragment]
         chat = conversation_id if fragment.of_chat else conversation_id is None
-        key = (person_id, chat, each.id, get_language())
+        key = (person_id, chat, each.id, get_locale())
         state = (committed, moment if fragment.counts_time else None)
         if (cached := cache.get(key, state)) and not _has_failed(cached[0]):
             found[each.id] = cached[0]
@@ -370,7 +373,8 @@ class PersonConsumer(AsyncWebsocketConsumer):
         """Ignore what the browser sends: commands are HTTP posts."""
 
     async def _check_rights(self) -> int:
-        """Return 0, or the close code if this session may not watch.
+        """Return 0, or the close code if this session may not watch. What this task renders shows
+        times in the zone of the person.
 
         While the database is away the socket is closed too: the tab reconnects and is checked then.
         """
@@ -382,6 +386,7 @@ class PersonConsumer(AsyncWebsocketConsumer):
         if person is None or self.person_id not in (0, person.pk):
             return SIGNED_OUT
         self.person_id = person.pk
+        timezone.activate(find_zone(person.time_zone))
         log_ids.note_person(person.pk)
         return 0
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 from django import forms
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -299,7 +300,14 @@ class DelegateForm(forms.Form):
         widget=forms.TextInput(attrs={"autocapitalize": "off"}),
     )
     begins_on = forms.DateField(label=gettext_lazy("First day"), widget=DayInput)
-    ends_on = forms.DateField(label=gettext_lazy("Last day"), widget=DayInput)
+    ends_on = forms.DateField(
+        label=gettext_lazy("Last day"),
+        widget=DayInput,
+        help_text=format_lazy(
+            gettext_lazy("Days begin at midnight in the time zone {zone}."),
+            zone=settings.TIME_ZONE,
+        ),
+    )
 
 
 class ResolutionForm(forms.Form):

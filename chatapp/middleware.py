@@ -34,6 +34,7 @@ from .people.password_hasher import TooManySignIns
 from .server import languages
 from .server.address import get_client_address
 from .server.database import release_connection
+from .server.time_zones import reading_in
 from .telemetry import log_ids
 from .views import health, metrics
 from .views.account import confirm, sign_in
@@ -41,7 +42,7 @@ from .views.account import settings as account_settings
 from .views.chat import messages, versions
 
 # Paths that only programs read.
-FOR_PROGRAMS = ("/api/", "/v1/", "/metrics", "/healthz", "/readyz")
+FOR_PROGRAMS = ("/api/", "/v1/", "/scim/", "/metrics", "/healthz", "/readyz")
 # Browser features that no page uses. Writing to the clipboard is the only one that is used.
 UNUSED_FEATURES = (
     "accelerometer",
@@ -226,6 +227,30 @@ class SameOriginOnly(MiddlewareMixin):
         )
 
 
+@sync_and_async_middleware
+def use_time_zone(get_response: Any) -> Callable[[HttpRequest], Any]:
+    """Show times in the zone of the person. Programs and people who are not signed in have that of
+    the server."""
+
+    def find(request: HttpRequest) -> str:
+        has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        is_of_program = request.path_info.startswith(FOR_PROGRAMS)
+        person = request.user if has_session and not is_of_program else None
+        return person.time_zone if isinstance(person, Member) else ""
+
+    def run_sync(request: HttpRequest) -> HttpResponseBase:
+        with reading_in(find(request)):
+            answer: HttpResponseBase = get_response(request)
+        return answer
+
+    async def run_async(request: HttpRequest) -> HttpResponseBase:
+        with reading_in(await sync_to_async(find)(request)):
+            answer: HttpResponseBase = await get_response(request)
+        return answer
+
+    return run_async if iscoroutinefunction(get_response) else run_sync
+
+
 class PageFirst(MiddlewareMixin):
     """Redirects a signed-in person to a page until they have done what it is for. The OPEN views
     and names stay reachable."""
@@ -272,7 +297,7 @@ class PasswordFirst(PageFirst):
     OPEN_NAMES = frozenset(
         (
             *("mfa_reauthenticate", "mfa_reauthenticate_webauthn"),
-            *("provider-start", "provider-callback"),
+            *("provider-start", "provider-callback", "saml-acs", "saml-finish"),
         )
     )
     PAGE = "set-password"

@@ -121,6 +121,7 @@ MIDDLEWARE = [
     "chatapp.middleware.SameOriginOnly",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "chatapp.middleware.use_time_zone",
     "chatapp.middleware.PasswordFirst",
     "chatapp.middleware.SecondFactorFirst",
     "chatapp.middleware.SessionTracking",
@@ -180,6 +181,9 @@ SIGN_IN_PROVIDERS = read_providers(env)
 # Without passwords, members sign in by a provider or a passkey, and the operator by a link.
 PASSWORD_SIGN_IN = env.bool("PASSWORD_SIGN_IN", default=True)
 REQUIRE_TWO_FACTOR = env.choice("REQUIRE_TWO_FACTOR", "none", "admins", "all")
+# Which groups here the groups of a directory stand for, over SCIM.
+SCIM_GROUPS = env.text_map("SCIM_GROUPS")
+SCIM_REQUESTS_PER_MINUTE = env.int("SCIM_REQUESTS_PER_MINUTE", default=1_500)
 RECENT_SIGN_IN_SECONDS = 600
 # Each answer of a provider is there within this time, redirects and body included.
 PROVIDER_SECONDS = 10.0
@@ -284,6 +288,7 @@ if PSEUDO_LOCALES:
     LANGUAGES += [("en-xa", "Pseudo, longer"), ("ar-xb", "Pseudo, right to left")]
     LOCALE_PATHS += [VAR_DIR / "pseudo_locales"]
 FORMAT_MODULE_PATH = "chatapp.server.formats"
+# The zone of people who chose none, and of the days on which rights depend.
 TIME_ZONE = env.time_zone("TIME_ZONE", default="UTC")
 USE_TZ = True
 # The page that confirms a service's tools sends a field for each tool, up to a thousand.

@@ -14,6 +14,7 @@ from .views.account import (
     memory,
     own_services,
     providers,
+    saml,
     service_sign_in,
     settings,
     shared_links,
@@ -21,7 +22,7 @@ from .views.account import (
     tokens,
     usage,
 )
-from .views.api import openai, rest
+from .views.api import openai, rest, scim
 from .views.approvals import batches, consents, decisions, delegates, inbox, questions
 from .views.chat import (
     apps,
@@ -261,6 +262,15 @@ urlpatterns = [
     path("api/tools/<str:name>", rest.tool, name="api-tool"),
     path("api/calls/<str:call_id>", rest.call, name="api-call"),
     path("api/openapi.json", rest.api_document, name="api-openapi"),
+    path("scim/v2/Users", scim.users, name="scim-users"),
+    path("scim/v2/Users/<str:user_id>", scim.user, name="scim-user"),
+    path("scim/v2/Groups", scim.groups, name="scim-groups"),
+    path("scim/v2/Groups/<str:group_id>", scim.group, name="scim-group"),
+    path("scim/v2/ServiceProviderConfig", scim.service, name="scim-service"),
+    path("scim/v2/ResourceTypes", scim.resource_types, name="scim-resource-types"),
+    path("scim/v2/ResourceTypes/<str:name>", scim.resource_type, name="scim-resource-type"),
+    path("scim/v2/Schemas", scim.schemas, name="scim-schemas"),
+    path("scim/v2/Schemas/<str:urn>", scim.schema, name="scim-schema"),
     path("v1/models", openai.models, name="v1-models"),
     path("v1/models/<path:name>", openai.model, name="v1-model"),
     path("v1/chat/completions", openai.completions, name="v1-completions"),
@@ -289,6 +299,9 @@ urlpatterns = [
     path("sign-in/with/<slug:provider_id>/", providers.start, name="provider-start"),
     path("sign-in/with/<slug:provider_id>/callback/", providers.callback, name="provider-callback"),
     path("invitation/<str:token>/", invitation.join, name="invitation"),
+    path("sign-in/with/<slug:provider_id>/saml/", saml.receive, name="saml-acs"),
+    path("sign-in/with/<slug:provider_id>/saml/finish/", saml.finish, name="saml-finish"),
+    path("sign-in/with/<slug:provider_id>/saml/metadata/", saml.metadata, name="saml-metadata"),
     path("sign-in/<str:token>/", sign_in.sign_in_by_link, name="sign-in-by-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("sign-out/", sign_in.sign_out, name="account_logout"),

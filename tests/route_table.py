@@ -26,6 +26,9 @@ class Access(Enum):
     OWNER = auto()
     # Programs with an access token; a session counts for nothing.
     PROGRAM = auto()
+    # A company's directory with a token of its own; a session and an access token count for
+    # nothing.
+    DIRECTORY = auto()
 
 
 Form = Callable[[World], Mapping[str, Any] | str]
@@ -74,6 +77,13 @@ def own_button(**more: Any) -> Route:
 def face(*, methods: str = "GET", **more: Any) -> Route:
     """An address for programs."""
     return Route(methods=methods, access=Access.PROGRAM, **more)
+
+
+def directory(*, methods: str, **more: Any) -> Route:
+    """An address for a company's directory, which sends JSON."""
+    return Route(
+        methods=methods, access=Access.DIRECTORY, form=lambda _world: "{}", post=400, **more
+    )
 
 
 def public(*, methods: str, **more: Any) -> Route:
@@ -374,9 +384,23 @@ ROUTES: dict[str, Route] = {
     "v1-models": face(),
     "v1-model": face(ids={"name": "model"}, stranger=200),
     "v1-completions": face(methods="POST", post=415),
+    # Directories
+    "scim-users": directory(methods="GET POST"),
+    "scim-user": directory(methods="GET PUT PATCH DELETE", ids={"user_id": "member"}),
+    "scim-groups": directory(methods="GET POST"),
+    "scim-group": directory(methods="GET PUT PATCH DELETE", ids={"group_id": "directory_group"}),
+    "scim-service": directory(methods="GET"),
+    "scim-resource-types": directory(methods="GET"),
+    "scim-resource-type": directory(methods="GET", ids={"name": "resource_type"}),
+    "scim-schemas": directory(methods="GET"),
+    "scim-schema": directory(methods="GET", ids={"urn": "schema"}),
     # Everybody
     "client-document": public(methods="GET HEAD"),
     "sign-in": public(methods="GET HEAD POST", form=sent(username="x"), post=422),
+    # There is no provider of this kind in the world.
+    "saml-acs": public(methods="POST", ids={"provider_id": "no_provider"}, post=404),
+    "saml-finish": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
+    "saml-metadata": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
     "sign-in-by-link": public(
         methods="GET HEAD POST", ids={"token": "sign_in_link"}, post=302, unknown=410
     ),

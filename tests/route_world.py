@@ -16,6 +16,7 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
+from chatapp.accounts import directory
 from chatapp.api import access_tokens
 from chatapp.approvals import reminders
 from chatapp.background import jobs
@@ -32,6 +33,8 @@ from chatapp.models import (
     ChatModel,
     Consent,
     Conversation,
+    DirectoryGroup,
+    DirectoryToken,
     Guidance,
     HousePolicy,
     Invitation,
@@ -102,6 +105,7 @@ class World:
     token: str
     token_without_scopes: str
     token_of_stranger: str
+    token_of_directory: str
 
     def people_without_rights(self) -> dict[str, Member]:
         """Those who may not see anything of the owner's."""
@@ -119,6 +123,8 @@ class World:
 
 
 def build_world(owner: Member, stranger: Member, admin: Member) -> World:
+    _directory_token, directory_text = directory.create_token("Entra")
+    directory_group = DirectoryGroup.objects.create(display_name=MARK)
     HousePolicy(lets_add_services=True).save()
     token, text = access_tokens.create(owner, name=MARK, scopes=("tools", "chat"), days=7)
     _mcp_token, mcp_text = access_tokens.create(owner, name=MARK, scopes=("mcp",), days=7)
@@ -127,6 +133,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
     )
     # Each use is noted once a minute; a noted one leaves the rows as they are.
     AccessToken.objects.update(last_used_at=timezone.now())
+    DirectoryToken.objects.update(last_used_at=timezone.now())
     return World(
         owner=owner,
         stranger=stranger,
@@ -143,10 +150,15 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             "model": rows.MODEL,
             "core_tool": "current-time",
             "admin_app": "chatapp",
+            "member": owner.pk,
+            "directory_group": directory_group.pk,
+            "resource_type": "User",
+            "schema": "urn:ietf:params:scim:schemas:core:2.0:User",
         },
         token=text,
         token_without_scopes=mcp_text,
         token_of_stranger=stranger_text,
+        token_of_directory=directory_text,
     )
 
 

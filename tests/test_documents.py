@@ -55,7 +55,9 @@ def test_there_is_one_version_number() -> None:
 
 def test_every_dependency_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = {re.split(r"[\[=<>~ ]", line)[0] for line in project["dependencies"]}
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    lines = [*project["dependencies"], *extras]
+    needed = {re.split(r"[\[=<>~ ]", line)[0] for line in lines}
     assert needed == words_in_tables("DECISIONS.md")
 
 

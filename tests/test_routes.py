@@ -63,6 +63,8 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 READS = ("GET", "HEAD")
 STANDARD_ADMIN_PAGES = ("changelist", "add", "change", "delete", "history")
 SIGN_IN = "/sign-in/"
+# A SAML provider's page posts here. Its signature takes the place of the token of a form.
+FROM_OTHER_SITES = ("saml-acs",)
 
 Rows = dict[tuple[str, object], tuple[object, ...]]
 
@@ -131,7 +133,8 @@ def requests_to(*access: Access) -> list[tuple[str, Route, str]]:
 
 
 def token_for(route: Route, world: World) -> str:
-    return world.token if route.access is Access.PROGRAM else ""
+    tokens = {Access.PROGRAM: world.token, Access.DIRECTORY: world.token_of_directory}
+    return tokens.get(route.access, "")
 
 
 def status_for_owner(route: Route, method: str) -> int:
@@ -397,7 +400,7 @@ def test_another_sites_form_is_refused(world: World) -> None:
     failures = []
     with watched_rows() as watch:
         for name, _route, method in requests_to(Access.MEMBER, Access.OWNER, Access.ANYBODY):
-            if method == "POST":
+            if method == "POST" and name not in FROM_OTHER_SITES:
                 answer = send(strict, world, name, method)
                 if answer.status_code != 403:
                     failures.append(f"{name}: {answer.status_code} instead of 403")
@@ -428,6 +431,26 @@ def test_a_program_needs_a_token_of_the_right_person_and_scope(world: World) -> 
                 )
             if what != "its token" and MARK.encode() in content_of(answer):
                 failures.append(f"{method} {name} with {what}: shows something of the owner's")
+    report(failures)
+
+
+# --- directories ---------------------------------------------------------------------------------
+def test_a_directory_needs_its_own_token(world: World) -> None:
+    """A session, also an admin's, and an access token count for nothing."""
+    failures = []
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(world.admin)
+    for name, route, method in requests_to(Access.DIRECTORY):
+        with watched_rows() as watch:
+            for what, token in (("a session", ""), ("an access token", world.token)):
+                answer = send(strict, world, name, method, token=token)
+                if answer.status_code != 401:
+                    failures.append(f"{method} {name} with {what}: {answer.status_code}, not 401")
+                failures += leaks(answer, f"{method} {name} with {what}", watch)
+        if method != "DELETE":
+            answer = send(strict, world, name, method, token=world.token_of_directory)
+            if answer.status_code != status_for_owner(route, method):
+                failures.append(f"{method} {name} with its token: {answer.status_code}")
     report(failures)
 
 

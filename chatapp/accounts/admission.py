@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext_lazy
 
@@ -42,14 +43,28 @@ def read_groups(provider: SignInProvider, claims: Claims) -> set[str]:
 def apply_groups(provider: SignInProvider, claims: Claims, member: Member) -> None:
     """Add the member to the groups of the claim, and remove them from the others that the mapping
     names. Other groups stay as they are."""
-    held = read_groups(provider, claims)
-    wanted = {name for value, name in provider.groups.items() if value in held}
-    mapped = set(provider.groups.values())
+    set_mapped_groups(member, provider.groups, read_groups(provider, claims))
+
+
+def set_mapped_groups(member: Member, mapping: Mapping[str, str], held: set[str]) -> None:
+    """Put the member into the groups that the mapping names for what they hold elsewhere, and take
+    them from the other groups that it names."""
+    wanted = {name for value, name in mapping.items() if value in held}
+    mapped = set(mapping.values())
     has = set(member.groups.filter(name__in=mapped).values_list("name", flat=True))
     if new := wanted - has:
         member.groups.add(*(Group.objects.get_or_create(name=name)[0] for name in sorted(new)))
     if old := has - wanted:
         member.groups.remove(*Group.objects.filter(name__in=old))
+
+
+def is_taken(email: str) -> bool:
+    """Whether an account has this address from an admin or a provider. An address that a member
+    typed keeps nobody out: anybody can type one."""
+    return bool(email) and (
+        Member.objects.filter(email__iexact=email, is_email_self_given=False).exists()
+        or EmailAddress.objects.filter(email__iexact=email, verified=True).exists()
+    )
 
 
 def find_member_by_email(provider: SignInProvider, emails: list[str]) -> Member | None:

@@ -3,7 +3,7 @@
 from allauth.mfa.models import Authenticator
 
 from chatapp.api import access_tokens
-from chatapp.models import AccessToken, Member, SignInLink
+from chatapp.models import AccessToken, DirectoryAccount, Member, SignInLink
 
 from .sessions import end_sessions
 
@@ -21,4 +21,7 @@ def lock_out(member: Member) -> None:
     Authenticator.objects.filter(user=member).delete()
     SignInLink.objects.filter(member=member).delete()
     member.groups.clear()
+    member.directory_groups.clear()
+    # A directory does not undo it.
+    DirectoryAccount.objects.filter(member=member).update(is_suspended=False)
     member.user_permissions.clear()

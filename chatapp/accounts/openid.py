@@ -6,11 +6,13 @@ address for all kinds of providers.
 """
 
 import secrets
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
 from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.github.provider import GitHubProvider
 from allauth.socialaccount.providers.github.views import GitHubOAuth2Adapter
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
@@ -54,6 +56,16 @@ class NamedProvider:
 
     app: Any
 
+    def redirect(
+        self, request: HttpRequest, process: str, next_url: str | None = None, **facts: Any
+    ) -> HttpResponse:
+        """Note in the state of this browser who confirms who they are, and since when."""
+        if is_confirming(request, process):
+            facts |= {"confirms": str(request.user.pk), "started_at": int(time.time())}
+        parent: Any = super()
+        answer: HttpResponse = parent.redirect(request, process, next_url, **facts)
+        return answer
+
     def serialize(self) -> dict[str, str]:
         return {"id": self.app.provider_id, "app.client_id": self.app.client_id}
 
@@ -61,6 +73,11 @@ class NamedProvider:
         """Return what is stored of the claims: what the settings page shows."""
         kept = ("email", "name", "login")
         return {name: str(claims[name]) for name in kept if claims.get(name)}
+
+
+def is_confirming(request: HttpRequest, process: str) -> bool:
+    """Whether a signed-in person signs in again, to prove who they are."""
+    return process == AuthProcess.LOGIN and request.user.is_authenticated
 
 
 class GitHub(NamedProvider, GitHubProvider):  # type: ignore[misc]  # django-allauth has no types
@@ -72,6 +89,8 @@ class GitHub(NamedProvider, GitHubProvider):  # type: ignore[misc]  # django-all
 
 class OpenIDClient(OneCallback, OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
     nonce = ""
+    # When the person was sent to the provider to sign in there again, or 0.
+    started_at = 0
 
     @property
     def openid_config(self) -> Any:
@@ -118,7 +137,15 @@ class OpenIDClient(OneCallback, OpenIDConnectOAuth2Adapter):  # type: ignore[mis
             str(claims.get("nonce", "")).encode(), self.nonce.encode()
         ):
             raise OAuth2Error("The ID token answers another request.")
+        self._check_auth_time(claims)
         return claims
+
+    def _check_auth_time(self, claims: dict[str, Any]) -> None:
+        """Refuse an old sign-in at the provider as a confirmation. Not every provider says when
+        it was."""
+        auth_time = claims.get("auth_time")
+        if self.started_at and auth_time is not None and not is_since(auth_time, self.started_at):
+            raise OAuth2Error("The provider did not ask the person to sign in again.")
 
     def _find_key(self, id_token: str) -> jwt.PyJWK:
         with get_adapter().get_requests_session() as session:
@@ -133,15 +160,24 @@ class OpenIDClient(OneCallback, OpenIDConnectOAuth2Adapter):  # type: ignore[mis
         return fitting[0]
 
 
+def is_since(moment: Any, started_at: int) -> bool:
+    """Whether a time in seconds is not before another one, but for the clocks of two machines."""
+    is_time = isinstance(moment, int | float) and not isinstance(moment, bool)
+    return is_time and moment >= started_at - CLOCK_SECONDS
+
+
 class OpenID(NamedProvider, OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
     oauth2_adapter_class = OpenIDClient
 
     def redirect(
         self, request: HttpRequest, process: str, next_url: str | None = None, **_asked: Any
     ) -> HttpResponse:
-        """Begin with a nonce of this browser. What the request asks for is ignored."""
+        """Begin with a nonce of this browser. What the request asks for is ignored. A person who
+        confirms who they are has to sign in there again, also with an open session there."""
         nonce = secrets.token_urlsafe(24)
         parameters = {**self.get_auth_params(), "nonce": nonce}
+        if is_confirming(request, process):
+            parameters |= {"prompt": "login", "max_age": "0"}
         answer: HttpResponse = super().redirect(
             request, process, next_url, nonce=nonce, auth_params=parameters
         )
@@ -155,6 +191,7 @@ class CallbackView(OAuth2CallbackView):  # type: ignore[misc]  # django-allauth 
         state, problem = super()._get_state(request, provider)
         if state is not None and isinstance(self.adapter, OpenIDClient):
             self.adapter.nonce = str(state.get("nonce", ""))
+            self.adapter.started_at = state.get("started_at", 0)
         return state, problem
 
 

@@ -27,6 +27,7 @@ from chatapp.models import (
     CodeUse,
     Consent,
     Conversation,
+    DirectoryAccount,
     Guidance,
     LogEntry,
     MailPreference,
@@ -141,6 +142,7 @@ def _describe_account(member: Member) -> dict[str, Any]:
         "first_name": member.first_name,
         "last_name": member.last_name,
         "email": member.email,
+        "time_zone": member.time_zone,
         "joined_at": member.date_joined,
         "groups": list(member.groups.values_list("name", flat=True)),
         "sign_in_providers": list(connected.values("provider", "uid", "extra_data")),
@@ -162,6 +164,7 @@ def close_account(member: Member) -> None:
         entries.write(LogEntry.Kind.ACCOUNT_CLOSED, member)
         for model in (SocialAccount, EmailAddress):
             model._default_manager.filter(user=member).delete()
+        DirectoryAccount.objects.filter(member=member).update(external_id="")
 
 
 def delete_rows(member: Member) -> None:

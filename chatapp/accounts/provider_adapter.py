@@ -1,7 +1,7 @@
 """What django-allauth asks about people who come from a sign-in provider."""
 
 import logging
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, _build_apps_from_settings
@@ -18,10 +18,16 @@ from chatapp.audit import audit_log
 from chatapp.models import Invitation, LogEntry, Member
 from chatapp.people.refused import Refused
 from chatapp.server.sign_in_providers import SignInProvider
+from mcpconfig.values.lazy_module import LazyModule
 
 from . import admission, entries, invitations
 from .bounded_session import BoundedSession
 from .openid import GitHub, OpenID
+
+if TYPE_CHECKING:
+    from . import saml
+else:
+    saml = LazyModule("chatapp.accounts.saml")
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +39,9 @@ NO_ACCOUNT = gettext_lazy(
     "connect the provider in its settings. Otherwise, ask an admin for an account."
 )
 ONLY_WAY = gettext_lazy("This is your only way to sign in. Add another one first.")
+OTHER_PERSON = gettext_lazy(
+    "You signed in there as somebody else. Sign in again with your own account."
+)
 OTHER_ACCOUNT = gettext_lazy("This sign-in is already connected to another account here.")
 
 
@@ -59,6 +68,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         self, request: HttpRequest, provider: str, client_id: str | None = None
     ) -> Any:
         app = self.get_app(request, provider=provider, client_id=client_id)
+        if app.provider == "saml":
+            return saml.SAML(request, app=app)
         return (GitHub if app.provider == "github" else OpenID)(request, app=app)
 
     def get_requests_session(self) -> BoundedSession:
@@ -90,6 +101,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             if sociallogin.is_existing and sociallogin.user != request.user:
                 _refuse(request, provider, sociallogin, OTHER_ACCOUNT)
             return
+        confirms = sociallogin.state.get("confirms")
+        if confirms and str(sociallogin.user.pk) != confirms:
+            _refuse(request, provider, sociallogin, OTHER_PERSON)
         if not sociallogin.is_existing:
             member = admission.find_member_by_email(provider, emails)
             if member is not None:
@@ -99,12 +113,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         provider = find_provider(sociallogin.account.provider)
-        email = sociallogin.user.email
-        is_taken = bool(email) and Member.objects.filter(email__iexact=email).exists()
         may_join = provider is not None and (
             provider.creates_accounts or _find_invitation(sociallogin) is not None
         )
-        if not may_join or is_taken:
+        if not may_join or admission.is_taken(sociallogin.user.email):
             _refuse(request, provider, sociallogin, NO_ACCOUNT)
         return True
 

@@ -17,6 +17,7 @@ from chatapp.models import Approval, Member, Project, Question, ToolCall
 from chatapp.people.second_signers import filter_signing, find_waiting_calls, get_call
 from chatapp.rendering.pages.inbox import Kind, WaitingCall, WaitingGroup, WaitingItem
 from chatapp.server.database import from_now
+from chatapp.server.time_zones import get_server_day
 from mcpconfig.models import Service
 from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import can_sign_in
@@ -110,7 +111,7 @@ class PersonFacts:
 
 
 def read_person_facts(person: Member) -> PersonFacts:
-    sql, parameters = _compile_facts(timezone.localdate(), manages_services(person))
+    sql, parameters = _compile_facts(get_server_day(), manages_services(person))
     with connection.cursor() as cursor:
         cursor.execute(sql, [person.pk if each == NOBODY else each for each in parameters])
         waiting, is_approver, has_apps, has_projects = cursor.fetchone()

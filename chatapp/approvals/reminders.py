@@ -25,6 +25,7 @@ from chatapp.rendering.pages.inbox import Item, WaitingItem, render_mail
 from chatapp.server.address import base_url
 from chatapp.server.database import from_now, in_database
 from chatapp.server.languages import speaking
+from chatapp.server.time_zones import reading_in
 
 from .inbox import add_calls, list_all_waiting
 
@@ -108,7 +109,7 @@ def claim_letter(person_id: int) -> Letter | None:
         Item(waiting=each, link=build_link(reminder))
         for each, reminder in zip(due, reminders, strict=True)
     ]
-    with speaking(person.reading_language):
+    with speaking(person.reading_language), reading_in(person.time_zone):
         subject, body = render_mail(person, items, base_url())
     return Letter(
         message=EmailMessage(subject=subject, body=body, to=[person.email]),

@@ -20,7 +20,7 @@ from chatapp.files.kinds import TEXT, decode_text, detect_kind, detect_model_typ
 from chatapp.files.reader import Unreadable, read_file
 from chatapp.models import AccessToken, Attachment, File, Member
 from chatapp.people.refused import Refused
-from chatapp.server.languages import carry_language
+from chatapp.server.locales import carry_locale
 from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import make_storable
 
@@ -142,7 +142,7 @@ async def examine_files(
 
 
 async def _examine_in_thread(file: Upload) -> Examined:
-    return await asyncio.get_running_loop().run_in_executor(_pool, carry_language(examine), file)
+    return await asyncio.get_running_loop().run_in_executor(_pool, carry_locale(examine), file)
 
 
 @contextlib.contextmanager

@@ -13,14 +13,12 @@ from functools import partial
 from itertools import groupby, zip_longest
 from typing import Protocol, TypeVar
 
-from django.utils.translation import get_language
-
 from chatapp.journal import journal
 from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation
 from chatapp.rendering.page_values import ConversationView
 from chatapp.server.database import in_database
-from chatapp.server.languages import carry_language, speaking
+from chatapp.server.locales import carry_locale, get_locale, using_locale
 from chatapp.telemetry import metrics
 
 from .frames import Op, RecentFrames, build_frame, parse_number
@@ -60,7 +58,7 @@ class Feed:
         self.joined = 0
         self._open = OpenParts()
         self._frames = RecentFrames()
-        self._language = get_language()
+        self._locale = get_locale()
         self._watching: set[Watcher] = set()
         self._inbox: list[Event] = []
         # The last event of each commit of this process, and when it was, in monotonic seconds.
@@ -76,12 +74,12 @@ class Feed:
     async def join(self, tab: Watcher, after: int) -> None:
         """Bring a tab up to date and add it. Raises Unresumable.
 
-        Frames are rendered once for all tabs, in the language of the last one: they are all of the
-        same person.
+        Frames are rendered once for all tabs, in the language and time zone of the last one: they
+        are all of the same person.
         """
         async with self._turning:
-            if self._language != get_language():
-                self._language = get_language()
+            if self._locale != get_locale():
+                self._locale = get_locale()
                 self._frames.clear()
             if self.seq < 0:
                 self._begin(*await self._read(load_open_parts))
@@ -136,10 +134,10 @@ class Feed:
             self._task = asyncio.create_task(self._catch_up())
 
     async def _catch_up(self) -> None:
-        with speaking(self._language):
-            await self._catch_up_in_language()
+        with using_locale(self._locale):
+            await self._catch_up_in_locale()
 
-    async def _catch_up_in_language(self) -> None:
+    async def _catch_up_in_locale(self) -> None:
         try:
             while self._target > self.seq >= 0:  # the first join loads everything
                 # What is ready goes first, such as the request of a new turn to its model.
@@ -252,7 +250,7 @@ class Feed:
     async def _paint(self, event: Event) -> list[Op]:
         part, message = self._open.feed(event), uuid.UUID(event.data["message"])
         if part.stream.is_costly:
-            ops = await asyncio.to_thread(carry_language(part.paint), message)
+            ops = await asyncio.to_thread(carry_locale(part.paint), message)
         else:
             ops = part.paint(message)
         self._painted_at = asyncio.get_running_loop().time()

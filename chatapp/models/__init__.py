@@ -19,6 +19,7 @@ from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
+from .people.directory import DirectoryAccount, DirectoryGroup, DirectoryToken
 from .people.invitation import Invitation
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
@@ -39,6 +40,9 @@ from .write_probe import WriteProbe
 
 __all__ = [
     "AccessToken",
+    "DirectoryAccount",
+    "DirectoryGroup",
+    "DirectoryToken",
     "Allowance",
     "AnswerFeedback",
     "App",

@@ -3,10 +3,10 @@
 from datetime import date
 
 from django.db import transaction
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member, StandIn
+from chatapp.server.time_zones import get_server_day
 
 from .refused import Refused
 from .second_signers import is_approver
@@ -17,7 +17,7 @@ MAX_DAYS = 366
 
 def list_delegates(approver: Member) -> list[StandIn]:
     """Return the delegates of this approver whose days are not over."""
-    rows = StandIn.objects.filter(approver=approver, ends_on__gte=timezone.localdate())
+    rows = StandIn.objects.filter(approver=approver, ends_on__gte=get_server_day())
     return list(rows.select_related("stand_in"))
 
 
@@ -33,7 +33,7 @@ def add_delegate(approver: Member, *, username: str, begins_on: date, ends_on: d
         raise Refused(StandIn.OWN_DELEGATE)
     if ends_on < begins_on:
         raise Refused(StandIn.ENDS_TOO_EARLY)
-    if ends_on < timezone.localdate():
+    if ends_on < get_server_day():
         raise Refused(_("The last day is in the past."))
     if (ends_on - begins_on).days > MAX_DAYS:
         raise Refused(_("A delegation can last one year at most. Choose an earlier last day."))

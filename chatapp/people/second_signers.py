@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, Member, SecondSignature, StandIn, ToolCall
+from chatapp.server.time_zones import get_server_day
 
 Membership = Member.groups.through
 UNSIGNED = gettext_lazy("The second approval is missing, so it was not run.")
@@ -63,7 +63,7 @@ def find_flaw(approval: Approval, requester: Member) -> str:
     has_escalated = approval.escalates_at is not None and approval.escalates_at <= at
     groups = _list_groups(second, has_escalated=has_escalated)
     is_in = right.groups.filter(pk__in=groups).exists()
-    day = timezone.localdate(at)
+    day = get_server_day(at)
     stood_in = StandIn.objects.filter(
         approver=right, stand_in=signer, begins_on__lte=day, ends_on__gte=day
     )
@@ -126,7 +126,7 @@ def _find_approvals(person: Member) -> QuerySet[Approval]:
 def _find_right_holders(person: Member) -> QuerySet[Member]:
     """Return this person and the active approvers whose delegate they are today; nobody if the
     person is not active."""
-    today = timezone.localdate()
+    today = get_server_day()
     stands_in = StandIn.objects.filter(
         approver=OuterRef("pk"), stand_in=person, begins_on__lte=today, ends_on__gte=today
     )

@@ -27,7 +27,7 @@ from django.db.models.functions import Now
 
 from chatapp.telemetry import metrics
 
-from .languages import carry_language
+from .locales import carry_locale
 from .private_files import make_private_folder
 
 P = ParamSpec("P")
@@ -52,10 +52,10 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
     Work that has begun runs to its end even if the caller is cancelled: a transaction commits or
     rolls back, and the next reader sees which. It runs in the caller's context, so that the log has
-    the person who acts, and in the caller's language.
+    the person who acts, and in the caller's language and time zone.
     """
     loop, context = asyncio.get_running_loop(), copy_context()
-    guarded = partial(_run_guarded, carry_language(work), *args, **kwargs)
+    guarded = partial(_run_guarded, carry_locale(work), *args, **kwargs)
     return await loop.run_in_executor(_pool, context.run, guarded)
 
 

@@ -97,6 +97,13 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
             raise make_error(var, "an object of JSON")
         return found
 
+    def text_map(self, var: str) -> dict[str, str]:
+        """Read a JSON object of texts that are not empty."""
+        found = self.json_object(var)
+        if not all(isinstance(each, str) and each for each in found.values()):
+            raise make_error(var, "a JSON object whose values are texts")
+        return found
+
     def json_list(self, var: str) -> list[Any]:
         """Read a list of JSON; empty if there is none."""
         try:

@@ -69,18 +69,6 @@ def speaking(language: str | None) -> translation.override:
     return translation.override(language or ENGLISH)
 
 
-def carry_language(work: Callable[P, R]) -> Callable[P, R]:
-    """Return the work with the active language, for a thread that is not Django's: what is active
-    belongs to a thread, and a copied context does not bring it along."""
-    language = translation.get_language()
-
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with speaking(language):
-            return work(*args, **kwargs)
-
-    return run
-
-
 def in_english(work: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function whose sentences are stored for the model and the log, in whatever
     language the person who caused it reads."""

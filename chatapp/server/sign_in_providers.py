@@ -3,6 +3,7 @@
 A message of an error names the provider and the field, never a value, which may be a secret.
 """
 
+import importlib.util
 import os
 import re
 from collections.abc import Mapping
@@ -13,14 +14,19 @@ from urllib.parse import urlsplit
 from .environment import Environment, make_error
 
 SETTING = "SIGN_IN_PROVIDERS"
-KINDS = ("oidc", "github")
+KINDS = ("oidc", "github", "saml")
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-TEXTS = ("id", "name", "kind", "issuer", "client_id", "client_secret", "client_secret_env")
+TEXTS = (
+    *("id", "name", "kind", "issuer", "client_id", "client_secret", "client_secret_env"),
+    *("sso_url", "certificate", "certificate_env"),
+)
 LISTS = ("scopes", "allowed_domains", "required_groups")
 SWITCHES = ("creates_accounts", "links_by_email", "emails_are_verified")
-MAPS = ("groups", "required_claims")
+MAPS = ("groups", "required_claims", "attributes")
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.S)
+SAML_LIBRARY = "onelogin"
 KNOWN = (*TEXTS, "groups_claim", *LISTS, *SWITCHES, *MAPS)
 
 
@@ -30,14 +36,15 @@ class SignInProvider:
 
     `groups` maps a value of the claim `groups_claim` to the name of a group here. With
     `links_by_email` a verified address lets a person into the account with the same address.
-    `emails_are_verified` is for providers that do not say whether an address is.
+    `emails_are_verified` is for providers that do not say whether an address is. A provider of the
+    kind saml has `sso_url` and `certificates`, and `attributes` names its attributes.
     """
 
     id: str
     name: str
     kind: str
-    client_id: str
-    client_secret: str = field(repr=False)
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
     issuer: str = ""
     scopes: tuple[str, ...] = ()
     allowed_domains: tuple[str, ...] = ()
@@ -45,6 +52,9 @@ class SignInProvider:
     required_groups: tuple[str, ...] = ()
     required_claims: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
+    sso_url: str = ""
+    certificates: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
     creates_accounts: bool = False
     links_by_email: bool = False
     emails_are_verified: bool = False
@@ -64,8 +74,11 @@ def read_providers(env: Environment) -> tuple[SignInProvider, ...]:
 
 def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, Any]:
     """Return what django-allauth reads as SOCIALACCOUNT_PROVIDERS."""
-    apps: dict[str, list[dict[str, Any]]] = {"openid_connect": [], "github": []}
+    apps: dict[str, list[dict[str, Any]]] = {"openid_connect": [], "github": [], "saml": []}
     for provider in providers:
+        if provider.kind == "saml":
+            apps["saml"].append(_build_saml_app(provider))
+            continue
         is_github = provider.kind == "github"
         settings: dict[str, Any] = {"oauth_pkce_enabled": True}
         if provider.scopes:
@@ -82,6 +95,16 @@ def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, A
             }
         )
     return {kind: {"APPS": found} for kind, found in apps.items()}
+
+
+def _build_saml_app(provider: SignInProvider) -> dict[str, Any]:
+    names = ("issuer", "sso_url", "certificates")
+    return {
+        "provider_id": provider.id,
+        "name": provider.name,
+        "client_id": provider.id,
+        "settings": {name: getattr(provider, name) for name in names},
+    }
 
 
 def _read_provider(entry: Any, number: int) -> SignInProvider:
@@ -108,11 +131,14 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
         bool(ID.fullmatch(entry.get("id", ""))), refuse("“id” is lower-case letters, digits and -")
     )
     _require(entry.get("kind", "oidc") in KINDS, refuse(f"“kind” is {' or '.join(KINDS)}"))
-    _require(bool(entry.get("client_id")), refuse("“client_id” is set"))
+    is_saml = entry.get("kind") == "saml"
+    _require(is_saml or bool(entry.get("client_id")), refuse("“client_id” is set"))
     for domain in entry.get("allowed_domains", []):
         _require(bool(DOMAIN.fullmatch(domain.lower())), refuse("“allowed_domains” has host names"))
     if entry.get("kind", "oidc") == "oidc":
         _require(_is_issuer(entry.get("issuer", "")), refuse("“issuer” is an https address"))
+    elif is_saml:
+        _check_saml(entry, refuse)
     else:
         has_claims = any(entry.get(name) for name in ("groups", "required_groups", "issuer"))
         _require(not has_claims, refuse("there is no issuer and are no groups, as GitHub has none"))
@@ -120,9 +146,12 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
         id=entry["id"],
         name=entry.get("name") or entry["id"],
         kind=entry.get("kind", "oidc"),
-        client_id=entry["client_id"],
-        client_secret=_read_secret(entry, refuse),
-        issuer=entry.get("issuer", "").rstrip("/"),
+        client_id=entry.get("client_id", ""),
+        client_secret="" if is_saml else _read_secret(entry, refuse),
+        issuer=entry.get("issuer", "") if is_saml else entry.get("issuer", "").rstrip("/"),
+        sso_url=entry.get("sso_url", ""),
+        certificates=_read_certificates(entry),
+        attributes=entry.get("attributes", {}),
         scopes=tuple(entry.get("scopes", ())),
         allowed_domains=tuple(domain.lower() for domain in entry.get("allowed_domains", ())),
         groups_claim=entry.get("groups_claim") or "groups",
@@ -131,6 +160,25 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
         groups=entry.get("groups", {}),
         **{name: entry.get(name, False) for name in SWITCHES},
     )
+
+
+def _check_saml(entry: Mapping[str, Any], refuse: Any) -> None:
+    _require(bool(entry.get("issuer")), refuse("“issuer” is the entity id of the provider"))
+    _require(_is_safe(entry.get("sso_url", "")), refuse("“sso_url” is an https address"))
+    wanted = "“certificate” or the variable “certificate_env” has certificates as PEM"
+    _require(bool(_read_certificates(entry)), refuse(wanted))
+    _require(
+        importlib.util.find_spec(SAML_LIBRARY) is not None,
+        refuse("the kind saml needs the extra of that name (uv sync --extra saml)"),
+    )
+
+
+def _read_certificates(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the certificates without the lines around them. A provider that changes its key has
+    two for a while."""
+    variable = entry.get("certificate_env", "")
+    text = os.environ.get(variable, "") if variable else entry.get("certificate", "")
+    return tuple("".join(found.split()) for found in CERTIFICATE.findall(text))
 
 
 def _read_secret(entry: Mapping[str, Any], refuse: Any) -> str:
@@ -156,7 +204,12 @@ def _is_map_of_text(value: Any) -> bool:
 
 
 def _is_issuer(address: str) -> bool:
+    parts = urlsplit(address)
+    return _is_safe(address) and not parts.query and not parts.fragment
+
+
+def _is_safe(address: str) -> bool:
     """Whether this is an https address, or an http address of this machine, for trials."""
     parts = urlsplit(address)
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-    return is_safe and bool(parts.hostname) and not parts.query and not parts.fragment
+    return is_safe and bool(parts.hostname)

@@ -61,6 +61,22 @@ def test_a_person_comes_in_by_the_provider(chromium: Browser, company: House) ->
     tab.context.close()
 
 
+def test_the_provider_asks_again_to_confirm(chromium: Browser, company: House) -> None:
+    """Although the person still has a session there."""
+    tab = open_tab(chromium, company)
+    tab.goto("/sign-in/?next=/memory/")
+    tab.get_by_role("link", name="Sign in with Company").click()
+    sign_in_there(tab, "confirming")
+    tab.goto("/settings/confirm/?next=/tokens/")
+    tab.get_by_role("link", name="Sign in again with Company").click()
+    expect(tab.get_by_placeholder("Enter any login")).to_be_visible()
+    tab.get_by_placeholder("Enter any login").fill("confirming")
+    tab.get_by_placeholder("and password").fill("any")
+    tab.get_by_role("button", name="Sign-in").click()
+    expect(tab.get_by_role("heading", name="Access tokens")).to_be_visible()
+    tab.context.close()
+
+
 def test_who_cancels_there_gets_a_sentence_here(chromium: Browser, company: House) -> None:
     tab = open_tab(chromium, company)
     tab.goto("/sign-in/")

@@ -40,11 +40,20 @@ def create_token(tab: Page, name: str) -> str:
     return made.locator("code").inner_text()
 
 
+def confirm(tab: Page, house: House) -> None:
+    """Enter the password, as the sign-in of the browser may be some time ago."""
+    tab.goto("/settings/confirm/?next=/tokens/")
+    tab.get_by_label("Password").fill(house.installation.password)
+    button(tab, "Continue").click()
+    expect(tab.get_by_role("heading", name="Access tokens")).to_be_visible()
+
+
 def test_a_program_asks_and_its_person_decides_in_the_browser(visit: Visit, house: House) -> None:
     tab = visit.tab()
     tab.goto("/")
     tab.locator(".account").click()
     tab.get_by_role("link", name="Access tokens").click()
+    confirm(tab, house)
     token = create_token(tab, "Bird notes")
 
     status, told = ask(house, token, "/api/tools/remember", FACT)
@@ -65,7 +74,7 @@ def test_a_program_asks_and_its_person_decides_in_the_browser(visit: Visit, hous
 
 def test_a_token_is_shown_once_and_ends_when_it_is_revoked(visit: Visit, house: House) -> None:
     tab = visit.tab()
-    tab.goto("/tokens/")
+    confirm(tab, house)
     token = create_token(tab, "Short job")
     assert ask(house, token, "/api/tools/")[0] == 200
     tab.goto("/tokens/")
@@ -78,10 +87,12 @@ def test_a_token_is_shown_once_and_ends_when_it_is_revoked(visit: Visit, house: 
     assert (status, refused["error"]["kind"]) == (401, "token_ended")
 
 
-def test_without_javascript_and_on_a_phone_the_page_does_the_same(visit: Visit) -> None:
+def test_without_javascript_and_on_a_phone_the_page_does_the_same(
+    visit: Visit, house: House
+) -> None:
     visit.witness.excuse("status of 4")
     tab = visit.tab(java_script_enabled=False, viewport={"width": 390, "height": 844})
-    tab.goto("/tokens/")
+    confirm(tab, house)
     create_token(tab, "Phone job")
     wide = tab.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide

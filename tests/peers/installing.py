@@ -41,6 +41,7 @@ NPM = {
     "inspector": ["@modelcontextprotocol/inspector@2.12.0"],
     "axe": ["axe-core@4.14.1"],
     "openid": ["oidc-provider@9.13.3"],
+    "saml": ["samlify@2.13.1"],
     "client": ["@modelcontextprotocol/sdk@1.32.2"],
     "conformance-0.1": ["@modelcontextprotocol/conformance@0.1.16"],
     "conformance-0.2": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],

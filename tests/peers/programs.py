@@ -73,6 +73,18 @@ def openid_provider(redirect_uri: str) -> Program:
     return Program(name="oidc-provider", command=command, path="")
 
 
+def saml_provider(address: str) -> Program:
+    """A SAML provider made with samlify, which answers to this address. The folder has its key and
+    certificate."""
+
+    def command(port: int, folder: Path) -> list[str | Path]:
+        package = npm_package("saml", "samlify")
+        keys = [folder / "key.pem", folder / "certificate.pem"]
+        return [node(), HERE / "saml_server.cjs", package, str(port), address, *keys]
+
+    return Program(name="samlify", command=command, path="")
+
+
 def bridged(program: str, *, needs_repository: bool = False, is_sse: bool = False) -> Program:
     """A program that speaks over its standard input and output, behind a bridge to HTTP."""
 

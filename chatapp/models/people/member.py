@@ -35,6 +35,10 @@ class Member(AbstractUser):
         max_length=200, blank=True, default="", db_default="", editable=False
     )
 
+    # Empty for that of the server.
+    time_zone = models.CharField(
+        _("time zone"), max_length=63, blank=True, default="", db_default=""
+    )
     theme = models.CharField(
         max_length=10, choices=Theme.choices, blank=True, default="", db_default=""
     )

@@ -42,7 +42,7 @@ MALFORMED = (OAuth2Error, ValueError, KeyError, TypeError, AttributeError, Valid
 @require_GET
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Redirect to the provider. A link from another site shows a page with our own link first."""
-    provider = _get_provider(request, provider_id)
+    provider = get_provider(request, provider_id)
     target = get_own_path(request.GET.get("next", ""))
     connects = request.GET.get("connect") == "1" and request.user.is_authenticated
     if not is_started_here(request):
@@ -55,15 +55,18 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
             return redirect("second-factor")
         raise_if_reauthentication_required(request, app="allauth.socialaccount")
     process = AuthProcess.CONNECT if connects else AuthProcess.LOGIN
-    return _answer(request, provider_id, lambda: provider.redirect(request, process, target))
+    return answer_step(request, provider_id, lambda: provider.redirect(request, process, target))
 
 
 @never_cache
 @require_GET
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Read the answer of the provider, and sign in or connect."""
-    client = make_client(_get_provider(request, provider_id), request)
-    return _answer(request, provider_id, lambda: CallbackView.adapter_view(client)(request))
+    provider = get_provider(request, provider_id)
+    if provider.id == "saml":
+        raise Http404
+    client = make_client(provider, request)
+    return answer_step(request, provider_id, lambda: CallbackView.adapter_view(client)(request))
 
 
 @for_members("POST")
@@ -77,13 +80,14 @@ def disconnect(request: MemberRequest, account_id: int) -> HttpResponse:
     return redirect("settings")
 
 
-def _get_provider(request: HttpRequest, provider_id: str) -> Any:
+def get_provider(request: HttpRequest, provider_id: str) -> Any:
     if find_provider(provider_id) is None:
         raise Http404
     return get_adapter().get_provider(request, provider_id)
 
 
-def _answer(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
+def answer_step(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
+    """Return the answer of this step of a sign-in, or a page with a sentence if it failed."""
     try:
         answer: HttpResponse = act()
     except ImmediateHttpResponse as refusal:

@@ -24,6 +24,7 @@ from chatapp.models import Member
 from chatapp.people.factor_policy import needs_second_factor
 from chatapp.people.refused import Refused
 from chatapp.server.address import base_url
+from chatapp.server.time_zones import list_zones
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 from chatapp.views.downloads import stream_download
@@ -33,10 +34,28 @@ from .provider_choices import list_choices
 Type = Authenticator.Type
 
 
+def list_time_zones() -> list[tuple[str, Any]]:
+    """Return the choices by region, that of the server first."""
+    default = _("Same as the server (%(zone)s)") % {"zone": django_settings.TIME_ZONE}
+    regions: dict[str, list[tuple[str, str]]] = {}
+    for name in list_zones():
+        region, _slash, place = name.partition("/")
+        regions.setdefault(region, []).append((name, (place or name).replace("_", " ")))
+    utc = regions.pop("UTC")
+    return [("", default), *utc, *regions.items()]
+
+
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic to the type checker only
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("Time zone"),
+        required=False,
+        choices=list_time_zones,
+        error_messages={"invalid_choice": gettext_lazy("Choose one of the time zones.")},
+    )
+
     class Meta:
         model = Member
-        fields = ("first_name", "last_name", "email")
+        fields = ("first_name", "last_name", "email", "time_zone")
         labels = {
             "first_name": gettext_lazy("First name"),
             "last_name": gettext_lazy("Last name"),
@@ -78,7 +97,7 @@ def save_profile(request: MemberRequest) -> HttpResponse:
     member = form.save(commit=False)
     if member.email != old_email:
         member.is_email_self_given = True
-    member.save(update_fields=["first_name", "last_name", "email", "is_email_self_given"])
+    member.save(update_fields=[*ProfileForm.Meta.fields, "is_email_self_given"])
     return redirect("settings")
 
 

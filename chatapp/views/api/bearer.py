@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from axes.handlers.proxy import AxesProxyHandler
@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.csrf import csrf_exempt
 
 from chatapp.api import access_tokens
-from chatapp.models import AccessToken
+from chatapp.models import AccessToken, DirectoryToken
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.server.database import release_connection
 from chatapp.server.request_rates import TooManyRequests, count_request
@@ -33,6 +33,7 @@ CREATE_TOKEN = gettext_lazy(
     "Create a token under “Access tokens” and send it as “Authorization: Bearer cs_…”."
 )
 
+Token = TypeVar("Token", AccessToken, DirectoryToken)
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
@@ -112,15 +113,15 @@ def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
         )
 
 
-def admit(request: HttpRequest, *scopes: str) -> AccessToken:
-    """Return the active token of this request if it has one of these scopes. Raises Problem.
+def open_token(request: HttpRequest, find: Callable[[str], Token | None]) -> Token:
+    """Return the token of this request, which `find` finds by its text. Raises Problem.
 
     A wrong secret for an existing token is counted like a wrong password, by token and address;
     after too many, the right secret is refused too. Text that names no token stores no row, so that
     it cannot fill the database.
     """
     text = _read_token(request)
-    token = AccessToken.find_by_text(text)
+    token = find(text)
     if token is None:
         raise _build_unknown_token()
     credentials = {"username": f"{BEARER_NAME}{token.prefix}"}
@@ -128,9 +129,15 @@ def admit(request: HttpRequest, *scopes: str) -> AccessToken:
         raise _build_locked()
     if not token.is_opened_by(text):
         raise _count_failure(request, credentials)
+    return token
+
+
+def admit(request: HttpRequest, *scopes: str) -> AccessToken:
+    """Return the active token of this request if it has one of these scopes. Raises Problem."""
+    token = open_token(request, AccessToken.find_by_text)
     _check_token(token, scopes)
     log_ids.note_person(token.person_id)
-    _count_request(token)
+    check_rate("api", str(token.person_id), settings.API_REQUESTS_PER_MINUTE)
     access_tokens.note_use(token)
     return token
 
@@ -181,10 +188,10 @@ def _check_token(token: AccessToken, scopes: tuple[str, ...]) -> None:
         )
 
 
-def _count_request(token: AccessToken) -> None:
-    """Raises Problem after too many requests of this person within a minute."""
+def check_rate(kind: str, who: str, per_minute: int) -> None:
+    """Raises Problem after too many requests of one sender within a minute."""
     try:
-        count_request("api", str(token.person_id), settings.API_REQUESTS_PER_MINUTE)
+        count_request(kind, who, per_minute)
     except TooManyRequests as error:
         raise Problem(
             status=429,

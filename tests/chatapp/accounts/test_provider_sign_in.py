@@ -16,6 +16,7 @@ from chatapp.accounts.openid import GitHubClient
 from chatapp.models import LogEntry, Member
 from chatapp.people.sign_in_links import make_first_sign_in_link
 from chatapp.server.sign_in_providers import SignInProvider, build_allauth_settings
+from tests.conftest import signed_in
 from tests.dom_tree import parse
 from tests.peers.openid_provider import (
     CLIENT_ID,
@@ -286,7 +287,28 @@ def test_an_address_that_a_member_typed_catches_nobody(
     attacker = Client()
     attacker.force_login(owner)
     attacker.post("/settings/profile", {"email": "ada@example.com"})
+    sign_in(client, provider)
+    assert find_person(client) not in (None, str(owner.pk))
+    assert not SocialAccount.objects.filter(user=owner).exists()
+
+
+@pytest.mark.parametrize("links_by_email", [True, False])
+def test_an_address_that_a_member_typed_keeps_nobody_out(
+    owner: Member, client: Client, settings: Any, provider: OpenIDProvider, links_by_email: bool
+) -> None:
+    configure(settings, provider, links_by_email=links_by_email)
+    signed_in(owner).post("/settings/profile", {"email": "Ada@Example.com"})
+    sign_in(client, provider)
+    assert Member.objects.get(pk=find_person(client) or "").email == "ada@example.com"
+
+
+def test_an_address_of_a_deactivated_member_stays_theirs(
+    ada: Member, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider, links_by_email=True)
+    Member.objects.update(is_active=False)
     assert_refused(client, sign_in(client, provider))
+    assert Member.objects.count() == 1
 
 
 def test_a_person_connects_a_provider_to_their_account(
@@ -409,6 +431,72 @@ def test_a_first_password_needs_a_recent_sign_in(
     )
     assert stale.post("/password/", new).status_code == 302
     assert Member.objects.get().has_usable_password()
+
+
+def confirm(client: Client, provider: OpenIDProvider) -> Any:
+    """Confirm by the provider in a browser whose sign-in is old."""
+    stale = make_stale(client)
+    link = find_link(stale, "/settings/confirm/?next=/memory/", "Sign in again with Company")
+    answer = finish(stale, provider.authorize(stale.get(link)["Location"]))
+    return stale, answer
+
+
+@pytest.mark.parametrize(
+    ("auth_time", "confirms"),
+    [(lambda: time.time(), True), (lambda: None, True), (lambda: time.time() - 600, False)],
+)
+def test_a_provider_that_confirms_must_ask_again(
+    db: Any,
+    client: Client,
+    settings: Any,
+    provider: OpenIDProvider,
+    auth_time: Any,
+    confirms: bool,
+) -> None:
+    configure(settings, provider)
+    sign_in(client, provider)
+    assert "prompt" not in provider.asked[-1]
+    provider.token_changes["auth_time"] = auth_time()
+    stale, answer = confirm(client, provider)
+    asked = provider.asked[-1]
+    assert (asked["prompt"], asked["max_age"]) == ("login", "0")
+    assert answer.status_code == (302 if confirms else 403)
+    assert (stale.post("/settings/data").status_code == 200) is confirms
+
+
+@pytest.mark.parametrize("text", ["yesterday", True, [1]])
+def test_an_unreadable_time_of_the_sign_in_confirms_nothing(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider, text: Any
+) -> None:
+    configure(settings, provider)
+    sign_in(client, provider)
+    provider.token_changes["auth_time"] = text
+    _stale, answer = confirm(client, provider)
+    assert answer.status_code == 403
+
+
+def test_an_old_sign_in_at_the_provider_signs_in_here(
+    db: Any, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    configure(settings, provider)
+    provider.token_changes["auth_time"] = time.time() - 7_200
+    sign_in(client, provider)
+    assert find_person(client)
+
+
+def test_somebody_else_at_the_provider_confirms_nothing(
+    ada: Member, client: Client, settings: Any, provider: OpenIDProvider
+) -> None:
+    """Otherwise the browser would go on in the account of that other person."""
+    configure(settings, provider)
+    provider.claims["email"] = "first@example.com"
+    sign_in(client, provider)
+    provider.claims |= {"sub": "person-2", "email": "second@example.com"}
+    stale, answer = confirm(client, provider)
+    assert answer.status_code == 403
+    assert "as somebody else" in answer.content.decode()
+    assert find_person(stale) == find_person(client)
+    assert Member.objects.count() == 2
 
 
 def test_only_a_connected_provider_confirms(

@@ -14,6 +14,8 @@ from django.db import transaction
 from django.test import Client
 
 from chatapp import asgi, consumers
+from chatapp.accounts import directory
+from chatapp.accounts.directory import Person
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.journal import journal
 from chatapp.live import rights
@@ -212,6 +214,18 @@ async def test_signing_out_closes_the_sockets_of_that_session_at_once(
     await create_waiting_call(owner)
     assert await read_fragments(other)
     await other.leave()
+
+
+async def test_a_directory_that_deactivates_a_person_closes_their_sockets_at_once(
+    owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threat: `left-company-stays-in`."""
+    monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 3_600)
+    tab = await open_tab(owner)
+    await read_fragments(tab)
+    gone = Person(username="owner", is_active=False)
+    await in_database(directory.change, owner, gone)
+    assert (await tab.receive())["code"] == consumers.SIGNED_OUT
 
 
 async def test_signing_out_in_another_process_closes_the_sockets_of_that_session(

@@ -1,16 +1,19 @@
-"""The language of frames, of what pages show beside a chat, and of cached HTML."""
+"""The language and time zone of frames, of what pages show beside a chat, and of cached HTML."""
 
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import override
 
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.hub import Viewer
-from chatapp.models import Member, Turn
+from chatapp.models import Approval, Member, Turn
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.server.languages import speaking
+from chatapp.server.time_zones import reading_in
 from mcpconfig.models import Service
 from tests import scripted
 from tests.chatapp.consumers.browser_socket import Socket, person_socket, session_of
@@ -89,3 +92,46 @@ def test_cached_markdown_is_of_one_language() -> None:
         for language in ("en", LONG, "en"):
             with override(language):
                 assert is_translated(render_markdown(source)) == (language == LONG)
+
+
+# --- time zones --------------------------------------------------------------------------------
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "UTC"])
+async def test_frames_have_the_times_of_the_tab(
+    runtime: EngineRuntime, notebook: Service, turn: Turn, zone: str
+) -> None:
+    """A card says when it expires, with the day and time of its reader."""
+    with reading_in(zone):
+        viewer = await runtime.hub.join(turn.conversation_id, 0)
+    await take_all(viewer)
+    scripted.scenes += [calls(DELETE), text("Done.")]
+    await wait_for_rest(runtime, turn)
+    shown = ""
+    while "approval" not in shown:
+        shown += await take_all(viewer)
+    approval = await Approval.objects.aget()
+    assert approval.expires_at is not None
+    with reading_in(zone):
+        moment = date_format(localtime(approval.expires_at), "c")
+    assert moment in shown
+    runtime.hub.leave(turn.conversation_id, viewer)
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", ""])
+async def test_fragments_have_the_times_of_the_person(
+    runtime: EngineRuntime, notebook: Service, turn: Turn, zone: str
+) -> None:
+    owner = turn.conversation.owner
+    await Member.objects.filter(pk=owner.pk).aupdate(time_zone=zone)
+    scripted.scenes += [calls(DELETE), text("Done.")]
+    await wait_for_rest(runtime, turn)
+    approval = await Approval.objects.aget()
+    tab: Socket = person_socket(await sync_to_async(session_of)(owner), shows="inbox")
+    assert await tab.opens()
+    shown = ""
+    while "expires" not in shown:
+        shown += str(await tab.receive())
+    assert approval.expires_at is not None
+    with reading_in(zone):
+        moment = date_format(localtime(approval.expires_at), "c")
+    assert moment in shown
+    await tab.leave()

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
 EXAMPLES = {
     "approvals": ["--json"],
     "chat": ["Hello", "--json"],
+    "directory": ["list-tokens"],
     "doctor": ["--json"],
     "log": ["verify"],
     "mcp": ["list", "--json"],

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from chatapp.server import sign_in_providers
 from chatapp.server.environment import Environment
 from chatapp.server.sign_in_providers import build_allauth_settings, read_providers
 
@@ -14,6 +15,13 @@ RIGHT = {
     "issuer": "https://id.example.com/realms/main/",
     "client_id": "countersign",
     "client_secret": "hidden-secret",
+}
+SAML = {
+    "id": "acme",
+    "kind": "saml",
+    "issuer": "urn:acme:identity",
+    "sso_url": "https://id.example.com/sso?tenant=1",
+    "certificate": "-----BEGIN CERTIFICATE-----\nTUlJ\nQg==\n-----END CERTIFICATE-----\n" * 2,
 }
 
 
@@ -54,7 +62,12 @@ def test_a_secret_comes_from_another_variable(monkeypatch: pytest.MonkeyPatch) -
         ("[1]", "a JSON list of objects"),
         ([{**RIGHT, "secert": "x"}], "there is no field “secert”"),
         ([{**RIGHT, "id": "Has Spaces"}], "“id” is lower-case letters"),
-        ([{**RIGHT, "kind": "saml"}], "“kind” is oidc or github"),
+        ([{**RIGHT, "kind": "ldap"}], "“kind” is oidc or github or saml"),
+        ([{**SAML, "issuer": ""}], "“issuer” is the entity id"),
+        ([{**SAML, "sso_url": "http://id.example.com"}], "“sso_url” is an https address"),
+        ([{**SAML, "sso_url": ""}], "“sso_url” is an https address"),
+        ([{**SAML, "certificate": "MIIB"}], "“certificate” or the variable “certificate_env”"),
+        ([{**SAML, "attributes": ["mail"]}], "“attributes” maps texts to texts"),
         ([{**RIGHT, "issuer": "http://id.example.com"}], "“issuer” is an https address"),
         ([{**RIGHT, "issuer": ""}], "“issuer” is an https address"),
         ([{**RIGHT, "client_id": ""}], "“client_id” is set"),
@@ -76,3 +89,23 @@ def test_a_wrong_setting_stops_the_start_with_its_field(
     assert words in str(refusal.value)
     assert str(refusal.value).startswith("SIGN_IN_PROVIDERS cannot be used")
     assert "hidden-secret" not in str(refusal.value)
+
+
+def test_a_saml_provider_has_certificates_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two certificates, while the provider changes its key."""
+    monkeypatch.setenv("ACME_CERTIFICATE", SAML["certificate"])
+    entry = {**SAML, "certificate": "", "certificate_env": "ACME_CERTIFICATE"}
+    (provider,) = read(monkeypatch, [entry])
+    assert provider.certificates == ("TUlJQg==", "TUlJQg==")
+    assert (provider.client_id, provider.client_secret) == ("", "")
+    (app,) = build_allauth_settings((provider,))["saml"]["APPS"]
+    assert app["client_id"] == app["provider_id"] == "acme"
+
+
+def test_a_saml_provider_without_its_library_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sign_in_providers, "SAML_LIBRARY", "no_such_library")
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        read(monkeypatch, [SAML])
+    assert "uv sync --extra saml" in str(refusal.value)

@@ -1,8 +1,10 @@
 """The page of access tokens: made once, shown once, revoked by their person or an admin."""
 
+import time
 import uuid
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from django.test import Client
@@ -12,6 +14,8 @@ from chatapp.api import access_tokens
 from chatapp.models import AccessToken, LogEntry, Member
 from tests.dom_tree import parse
 
+NEXT = "/settings/confirm/?next"
+
 pytestmark = pytest.mark.django_db
 
 
@@ -19,7 +23,20 @@ def create_token(person: Member, name: str = "Invoices") -> AccessToken:
     return access_tokens.create(person, name=name, scopes=["mcp"], days=7)[0]
 
 
+def make_recent(client: Client) -> Client:
+    """Give the session of this browser a sign-in of a moment ago."""
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
+    session["account_authentication_methods_user"] = session["_auth_user_id"]
+    session.save()
+    return client
+
+
 def post(client: Client, **values: Any) -> Any:
+    return post_form(make_recent(client), **values)
+
+
+def post_form(client: Client, **values: Any) -> Any:
     given = {"form_id": uuid.uuid4(), "name": "Invoices", "scopes": ["mcp", "tools"], "days": 30}
     return client.post("/tokens/", given | values)
 
@@ -37,6 +54,28 @@ def test_a_token_is_made_and_its_text_shown_this_once(owner_client: Client, owne
     assert timedelta(days=29) < left <= timedelta(days=30)
     again = owner_client.get("/tokens/").content.decode()
     assert token.prefix in again and text_in(answer) not in again
+
+
+def test_a_token_needs_a_recent_sign_in_and_the_form_comes_back_filled(
+    owner_client: Client, owner: Member
+) -> None:
+    answer = post_form(owner_client, name="Books & bills")
+    assert answer["Location"].startswith("/settings/confirm/?next=%2Ftokens%2F%3F")
+    assert not AccessToken.objects.exists()
+    confirm = {"password": "owner-password", "next": parse_qs(answer["Location"])[NEXT][0]}
+    back = owner_client.post("/settings/confirm/", confirm)["Location"]
+    page = parse(owner_client.get(back).content.decode())
+    assert page.one("input", id="id_name")["value"] == "Books & bills"
+    ticked = {box["value"] for box in page.all("input", name="scopes") if "checked" in box}
+    assert ticked == {"mcp", "tools"}
+    assert post_form(owner_client, form_id=page.one("input", name="form_id")["value"]).context
+    assert AccessToken.objects.get().person == owner
+
+
+def test_what_a_link_fills_in_creates_nothing(owner_client: Client) -> None:
+    answer = make_recent(owner_client).get("/tokens/?name=%00x&scopes=everything&days=never")
+    assert answer.status_code == 200
+    assert not AccessToken.objects.exists()
 
 
 def test_the_same_form_sent_twice_makes_one_token(owner_client: Client) -> None:
