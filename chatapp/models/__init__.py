@@ -19,6 +19,7 @@ from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
 from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
+from .people.notification import Notification, NotificationPreference, PushDevice, PushKey, Webhook
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
@@ -66,6 +67,8 @@ __all__ = [
     "MessageDraft",
     "ModelProvider",
     "Note",
+    "Notification",
+    "NotificationPreference",
     "Part",
     "Permit",
     "PersonSignal",
@@ -77,6 +80,8 @@ __all__ = [
     "ProjectFileData",
     "ProjectMember",
     "ProjectPassage",
+    "PushDevice",
+    "PushKey",
     "Question",
     "QueuedMessage",
     "Reminder",
@@ -98,5 +103,6 @@ __all__ = [
     "Trial",
     "Turn",
     "UsageOfDay",
+    "Webhook",
     "WriteProbe",
 ]
