@@ -24,6 +24,7 @@ LAZY_MODULES = {
     "static/js/files.js",
     "static/js/lightbox.js",
     "static/js/palette.js",
+    "static/js/push.js",
     "static/js/quote.js",
 }
 ALL_SCRIPT_BYTES = 24 * 1024
@@ -46,8 +47,10 @@ KNOWN_TO = {
         *("mcpconfig/", "chatapp/providers/connections.py", "chatapp/audit/anchors.py"),
         *("chatapp/providers/anthropic/client.py", "chatapp/providers/google/client.py"),
         *("chatapp/providers/openai/client.py", "chatapp/providers/http_client.py"),
-        "chatapp/providers/access/server_models.py",
+        *("chatapp/providers/access/server_models.py", "chatapp/notifications/outbound.py"),
     ],
+    "pywebpush": ["chatapp/notifications/push_messages.py"],
+    "py_vapid": ["chatapp/notifications/push_messages.py"],
     "aiohttp": ["chatapp/providers/http_client.py"],
     "httpx_aiohttp": ["chatapp/providers/http_client.py"],
     "redis": [],
@@ -63,7 +66,7 @@ KNOWN_TO = {
     "markdown_it": ["chatapp/rendering/"],
     "cryptography": [
         *("mcpconfig/secrets/encryption.py", "chatapp/settings.py", "chatapp/checks.py"),
-        "chatapp/audit/anchors.py",
+        *("chatapp/audit/anchors.py", "chatapp/notifications/push_keys.py"),
     ],
     "idna": ["chatapp/permissions/hosts.py"],
     "rfc8785": ["chatapp/permissions/binding.py", "mcpconfig/"],

@@ -1,19 +1,12 @@
 // Another view of a figure.
-const load = async (url) => {
-  const reply = await fetch(url, { headers: { "HX-Request": true } });
-  if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(url);
-  return Document.parseHTMLUnsafe(await reply.text()).body.firstElementChild;
-};
 export default async (at) => {
   const { href } = at, figure = at.closest("figure"), find = (name) => figure.querySelector(name);
   if (href && !find(".view")) {
-    const view = await load(href), form = view.querySelector("form");
-    let latest = 0;
-    if (form) form.onchange = async () => {
-      const turn = ++latest, fresh = await load(`${href}?${new URLSearchParams(new FormData(form))}`).catch(() => tell());
-      if (fresh && turn === latest) view.lastElementChild.replaceWith(fresh.lastElementChild);
-    };
+    const reply = await fetch(href, { headers: { "HX-Request": true } });
+    if (!reply.ok || reply.headers.has("HX-Redirect")) location.assign(href);
+    const view = Document.parseHTMLUnsafe(await reply.text()).body.firstElementChild;
     find(".view") || figure.append(view);
+    htmx.process(view);
   }
   figure.toggleAttribute("data-view", !!href);
   find(href ? ".to-source" : ".to-view").focus();

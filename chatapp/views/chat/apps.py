@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -54,20 +55,21 @@ def _render_problem(request: MemberRequest, error: OperationError) -> str:
 
 @for_members("GET")
 def show_input_and_result(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Return the arguments and the result of the call that the app belongs to."""
+    """Return the messages to the app about the call that it belongs to: arguments and result."""
     return JsonResponse(apps.build_app_input(apps.find_call_with_app(request.user, call_id)))
 
 
 @for_members("POST")
 def receive_call(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Accept a tool call of the app. It is decided like any other; `at` is the URL of its
-    result."""
+    """Accept a tool call of the app. It is decided like any other; `at` is the URL of its result.
+    One of a `busy` chat may be sent again."""
     shown = apps.find_call_with_app(request.user, call_id)
     try:
         name, arguments = _parse_call(request)
         made = apps.receive_from_app(request.user, shown, name, arguments)
     except Refused as refused:
-        return JsonResponse({"error": refused.sentence}, status=refused.status)
+        answer = {"error": refused.sentence, "busy": refused.status == HTTPStatus.CONFLICT}
+        return JsonResponse(answer, status=refused.status)
     return JsonResponse({"at": reverse("app-called", args=[call_id, made.pk])}, status=202)
 
 

@@ -83,13 +83,12 @@ def test_an_origin_that_an_admin_takes_back_is_gone_at_the_next_showing(
 def test_an_app_is_told_what_its_tool_was_given_and_answered(
     owner_client: Client, shown: ToolCall
 ) -> None:
+    result = {"content": RESULT["content"], "isError": False, "structuredContent": {"n": 1}}
     assert owner_client.get(f"/apps/{shown.pk}/told").json() == {
-        "arguments": {"words": "hi"},
-        "result": {
-            "content": RESULT["content"],
-            "isError": False,
-            "structuredContent": {"n": 1},
-        },
+        "messages": [
+            {"method": "ui/notifications/tool-input", "params": {"arguments": {"words": "hi"}}},
+            {"method": "ui/notifications/tool-result", "params": result},
+        ]
     }
 
 
@@ -145,7 +144,7 @@ def test_a_second_call_waits_until_the_first_is_over(
     tool(gallery, "read")
     assert post(owner_client, shown, {"name": "read"}).status_code == 202
     again = post(owner_client, shown, {"name": "read"})
-    assert (again.status_code, again.json()) == (409, {"error": apps.BUSY})
+    assert (again.status_code, again.json()) == (409, {"error": apps.BUSY, "busy": True})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+// Shows push messages, keeps static files. The server adds VERSION and FILES.
+const on = (name, act) => addEventListener(name, (event) => event.waitUntil(act(event)));
+
+on("activate", async () => {
+  for (const name of await caches.keys()) if (name !== VERSION) await caches.delete(name);
+});
+on("push", ({ data }) => {
+  const message = data.json();
+  return registration.showNotification(message.title, message);
+});
+on("notificationclick", ({ notification }) => {
+  notification.close();
+  return clients.openWindow(notification.data);
+});
+
+const keep = async (request) => {
+  const cache = await caches.open(VERSION);
+  await cache.match(request) ?? await cache.add(request);
+  return cache.match(request);
+};
+addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (FILES.test(request.url)) event.respondWith(keep(request));
+});
