@@ -24,6 +24,7 @@ from .people import (
     shared_links,
     sign_in_rows,
     usage,
+    webhooks,
 )
 from .policy import policy, second_signatures
 from .services import services, tools
@@ -50,6 +51,7 @@ __all__ = [
     "trials",
     "turns",
     "usage",
+    "webhooks",
 ]
 
 admin.site.site_header = _lazy("Countersign admin")

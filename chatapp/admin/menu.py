@@ -140,6 +140,7 @@ SECTIONS = (
                 title=_lazy("Background tasks"),
                 count="failed_tasks",
             ),
+            Page(model="chatapp.webhook"),
         ),
     ),
 )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from django.templatetags.static import static
+
 from chatapp.models import PushDevice
 from chatapp.server.address import base_url
 from mcpconfig.values.lazy_module import LazyModule
@@ -26,6 +28,7 @@ else:
 SIGNED_SECONDS = 3_600
 # What a push service answers about a subscription that has ended.
 GONE = (404, 410)
+ICON = "img/icon-192.png"
 NO_CONTACT = "mailto:admin@countersign.invalid"
 
 
@@ -43,7 +46,14 @@ class PushMessage:
 
     def to_json(self) -> str:
         return json.dumps(
-            {"title": self.title, "body": self.body, "tag": self.topic, "data": self.path}
+            {
+                "title": self.title,
+                "body": self.body,
+                "tag": self.topic,
+                "renotify": True,
+                "icon": static(ICON),
+                "data": self.path,
+            }
         )
 
 

@@ -42,7 +42,7 @@ def build_test(person: Member) -> PushMessage:
         return PushMessage(
             title="Countersign",
             body=_("Push messages reach this device."),
-            path=reverse("notifications"),
+            path=reverse("settings") + "#notifications",
             topic=TEST,
             ttl=60,
             is_urgent=True,

@@ -1,14 +1,14 @@
-// Talks to the sandboxed frame of an app. Shape, size and number of its untrusted messages are
-// checked here; the server decides about calls.
+// Talks to the frame of an app. Shape, size and number of its untrusted messages are checked here;
+// the server decides about calls.
 const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3;
-const BUSY_TRIES = 60, TRIES = 600, PAUSE = 1e3;
+const BUSY_TRIES = 60;
 const METHODS = { __proto__: null }, apps = new Set();
 
 const tell = (app, message) => app.frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
 
 const note = ({ box }, name) => box.querySelector("[data-app-note]").textContent = box.dataset[name];
 
-const get = async (address, options) => (await fetch(address, { redirect: "error", ...options })).json();
+const get = async (address, options) => (await fetch(address, options)).json();
 
 METHODS.ping = () => ({});
 
@@ -24,8 +24,8 @@ METHODS["ui/notifications/initialized"] = async (app) => {
   for (const message of (await get(app.address + "told")).messages) tell(app, message);
 };
 
-METHODS["ui/notifications/size-changed"] = (app, { height }) => {
-  app.frame.style.height = `${height}px`;
+METHODS["ui/notifications/size-changed"] = ({ frame }, { height }) => {
+  frame.style.height = `${height}px`;
 };
 
 // The whole link is shown, and only a person opens it.
@@ -43,26 +43,24 @@ METHODS["ui/message"] = (app, { content }) => {
   const box = byId("message");
   const words = [content].flat().map((block) => block?.type === "text" ? block.text : "").join("\n");
   const text = words.replace(/[^\P{C}\n\t]/gu, "").trim();
-  if (!box || box.value || !text || text.length > MOST_TEXT) return { isError: true };
+  if (!box || box.value || !text || text[MOST_TEXT]) return { isError: true };
   box.value = text;
   fire(box, "input");
   note(app, "filled");
   return {};
 };
 
-METHODS["tools/call"] = async ({ address, box, frame }, { name, arguments: values }) => {
+METHODS["tools/call"] = async ({ address, frame }, { name, arguments: values }) => {
   const headers = { "X-CSRFToken": find("[name=csrfmiddlewaretoken]").value };
   let options = { method: "POST", body: JSON.stringify({ name, arguments: values }), headers };
-  let place = address + "call", left = BUSY_TRIES, problem;
-  while (left-- && frame.isConnected) {
-    const { at, result, error, busy } = await get(place, options);
+  let place = address + "call", left = BUSY_TRIES;
+  while (frame.isConnected) {
+    const { at, result, error: problem, busy } = await get(place, options);
     if (result) return result;
-    problem = error ?? problem;
-    if (error && !busy) break;
-    if (at) [place, options, left, problem] = [at, {}, TRIES, box.dataset.waits];
-    else await new Promise((done) => setTimeout(done, PAUSE));
+    if (problem && !(busy && left--)) throw { problem };
+    if (at) [place, options] = [at];
+    else await new Promise((done) => setTimeout(done, 1e3));
   }
-  throw { problem };
 };
 
 const isMessage = (data) => {
@@ -88,7 +86,7 @@ const hear = async ({ source, origin, data }) => {
   } catch ({ problem = app.box.dataset.failed }) {
     answer = { error: { code: -32000, message: problem } };
   }
-  if (["string", "number"].includes(typeof id)) tell(app, { id, ...answer });
+  if (id != null) tell(app, { id, ...answer });
 };
 
 const show = (root) => {
@@ -100,8 +98,8 @@ const show = (root) => {
   }
 };
 
-setInterval(() => apps.forEach((app) => { app.count = 0; }), WINDOW);
-addEventListener("message", hear);
+setInterval(() => { for (const app of apps) app.count = 0; }, WINDOW);
+window.onmessage = hear;
 addEventListener("click", ({ target }) => {
   target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", "");
 });

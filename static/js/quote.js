@@ -73,5 +73,5 @@ export default (at, { type }) => {
   button.onmousedown = (event) => event.preventDefault();
   type === "click" ? quote() : follow();
 };
-document.addEventListener("selectionchange", () => getSelection().isCollapsed && show());
-addEventListener("resize", () => button.hidden || show());
+document.onselectionchange = () => getSelection().isCollapsed && show();
+window.onresize = () => button.hidden || show();

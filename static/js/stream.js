@@ -44,7 +44,6 @@
     timer = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Not right after a load.
   const reload = () => timer = setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {

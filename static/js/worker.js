@@ -1,4 +1,4 @@
-// Shows push messages, keeps static files. The server adds VERSION and FILES.
+// Push messages and static files. The server adds VERSION and FILES.
 const on = (name, act) => addEventListener(name, (event) => event.waitUntil(act(event)));
 
 on("activate", async () => {
@@ -18,7 +18,4 @@ const keep = async (request) => {
   await cache.match(request) ?? await cache.add(request);
   return cache.match(request);
 };
-addEventListener("fetch", (event) => {
-  const { request } = event;
-  if (FILES.test(request.url)) event.respondWith(keep(request));
-});
+addEventListener("fetch", (event) => FILES.test(event.request.url) && event.respondWith(keep(event.request)));

@@ -1,10 +1,12 @@
 """The addresses of apps: whose they are, what they answer with, and what they take."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from chatapp.api import apps
 from chatapp.models import App, AppContents, Member, ToolCall, Turn
@@ -124,6 +126,9 @@ def test_a_call_is_accepted_and_told_of_while_it_is_open(
     assert (made.arguments, made.tool_id, made.state) == ('{"a":1}', "gallery_read", "proposed")
     waiting = owner_client.get(at)
     assert (waiting.status_code, waiting.json()) == (202, {})
+    long_ago = timezone.now() - timedelta(minutes=11)
+    Turn.objects.filter(pk=made.turn_id).update(created_at=long_ago)
+    assert "still waiting" in owner_client.get(at).json()["error"]
     Turn.objects.filter(pk=made.turn_id).update(state=Turn.State.DONE)
     ToolCall.objects.filter(pk=made.pk).update(state="succeeded", result=RESULT)
     assert owner_client.get(at).json()["result"]["content"] == RESULT["content"]
