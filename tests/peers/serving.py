@@ -68,7 +68,8 @@ def counted(application: Application, arrivals: Arrivals) -> Application:
 
 
 def _arrival(scope: Message, body: bytes) -> Arrival:
-    message = json.loads(body) if body.startswith(b"{") else {}
+    is_json = body.startswith(b"{") and body.endswith(b"}")
+    message = json.loads(body) if is_json else {}
     return Arrival(
         method=scope["method"],
         path=scope["path"],
