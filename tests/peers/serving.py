@@ -51,7 +51,7 @@ def counted(application: Application, arrivals: Arrivals) -> Application:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        body, more = b"", scope["method"] == "POST"
+        body, more = b"", scope["method"] in ("POST", "PUT")
         while more:
             part = await receive()
             body += part.get("body", b"")

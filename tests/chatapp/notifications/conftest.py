@@ -49,6 +49,11 @@ def waits(person: Member, title: str = "Old ideas", ago: timedelta = LATELY) -> 
     return call
 
 
+def make_old(call: ToolCall) -> None:
+    """Its person approved it a while ago."""
+    Approval.objects.filter(pk=call.pk).update(first_at=timezone.now() - LATELY)
+
+
 def ends(
     person: Member, state: str = Turn.State.DONE, title: str = "Old ideas", **values: Any
 ) -> Turn:

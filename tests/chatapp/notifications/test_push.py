@@ -1,7 +1,6 @@
 """Push messages: encrypted for one browser, about what waits and what ended, and nothing else."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.background import jobs
 from chatapp.models import (
-    Approval,
     Conversation,
     LogEntry,
     Member,
@@ -28,7 +26,7 @@ from tests.chatapp.approvals.test_inbox import signed_first
 from tests.peers.notice_board import FakeBrowser, NoticeBoard
 from tests.pseudo_locales import LONG, is_translated
 
-from .conftest import ends, get_device, look, make_retries_due, run_ready, turn_on, waits
+from .conftest import ends, get_device, look, make_old, make_retries_due, run_ready, turn_on, waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,8 +122,7 @@ def test_a_second_signer_is_not_told_the_title(
 ) -> None:
     turn_on(board, stranger, stranger_client)
     call = signed_first(owner, stranger)
-    long_ago = timezone.now() - timedelta(minutes=1)
-    Approval.objects.filter(pk=call.pk).update(first_at=long_ago)
+    make_old(call)
     look()
     ((_headers, message),) = board.pushed
     assert (message["title"], message["body"]) == ("Needs a second approval", "")
