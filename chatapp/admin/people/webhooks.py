@@ -45,6 +45,7 @@ class WebhookForm(forms.ModelForm):
             *("name", "format", "is_enabled", "room"),
             *("audience", "groups", "members", "sends_waiting", "sends_answers"),
         )
+        widgets = {"groups": forms.CheckboxSelectMultiple}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -145,7 +146,6 @@ class WebhookAdmin(admin.ModelAdmin):
     list_display = ("name", "format", "host", "audience", "outcome", "sent_at", "is_enabled")
     list_filter = ("format", "is_enabled")
     search_fields = ("name",)
-    filter_horizontal = ("groups",)
     autocomplete_fields = ("members",)
     readonly_fields = ("outcome", "sent_at", "failed_at")
     actions = ("send_test",)
