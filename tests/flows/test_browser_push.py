@@ -1,0 +1,120 @@
+"""Push in a browser: turning it on, and what the service worker shows, opens and keeps. The push
+service itself is on the internet, so the browser is given a subscription, and its developer tools
+deliver the message."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .browser import Visit, button
+
+pytestmark = pytest.mark.gate
+# An address that this server may not send to, and one that it may: nothing is sent in this test.
+PRIVATE, PUBLIC = "https://127.0.0.1/push/1", "https://1.1.1.1/push/1"
+SUBSCRIBE = """([endpoint, permission]) => {
+  Notification.requestPermission = async () => permission;
+  PushManager.prototype.subscribe = async ({ applicationServerKey: key, userVisibleOnly }) => {
+    if (!key || !userVisibleOnly) throw new Error("not as browsers want it");
+    const p256dh = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-"
+      + "Ts1XbjhazAkj7I99e8QcYP7DkM";
+    return { endpoint, keys: { p256dh, auth: "tBHItJI5svbpez7KI4CCXg" } };
+  };
+}"""
+MESSAGE = {"title": "Needs your approval", "body": "Old ideas", "tag": "1", "data": "/approvals/"}
+
+
+def open_section(visit: Visit, **options: Any) -> Page:
+    tab = visit.tab(**options)
+    tab.goto("/settings/#notifications")
+    return tab
+
+
+def turn_on(tab: Page, endpoint: str = PUBLIC, permission: str = "granted") -> None:
+    tab.evaluate(SUBSCRIBE, [endpoint, permission])
+    button(tab, "Turn on").click()
+
+
+def find_registration(tab: Page) -> Any:
+    """Return the session of the developer tools, and the id of the worker's registration."""
+    session = tab.context.new_cdp_session(tab)
+    found: list[str] = []
+    session.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda event: found.extend(each["registrationId"] for each in event["registrations"]),
+    )
+    session.send("ServiceWorker.enable")
+    tab.wait_for_function("() => navigator.serviceWorker.ready.then(() => true)")
+    session.send("ServiceWorker.enable")
+    return session, found
+
+
+def test_push_is_turned_on_shown_and_turned_off(visit: Visit) -> None:
+    tab = open_section(visit)
+    turn_on(tab)
+    section = tab.locator("#notifications")
+    expect(section.get_by_text("This device")).to_be_visible()
+    expect(button(section, "Turn on")).to_have_count(0)
+    section.get_by_role("button", name=re.compile("^Turn off push on")).click()
+    expect(button(section, "Turn on")).to_be_visible()
+
+
+def test_a_browser_that_does_not_allow_it_says_so(visit: Visit) -> None:
+    tab = open_section(visit)
+    turn_on(tab, permission="denied")
+    said = "This browser does not allow push notifications here."
+    expect(tab.locator("[data-announcements]")).to_contain_text(said)
+
+
+def test_an_address_inside_the_network_is_refused_with_a_sentence(visit: Visit) -> None:
+    visit.witness.excuse("422")
+    tab = open_section(visit)
+    turn_on(tab, PRIVATE)
+    expect(tab.locator("#notifications").get_by_role("alert")).to_contain_text("is not allowed")
+
+
+def test_without_javascript_the_page_says_what_it_needs(visit: Visit) -> None:
+    visit.witness.excuse("422")
+    tab = open_section(visit, java_script_enabled=False)
+    button(tab, "Turn on").click()
+    alert = tab.locator("#notifications").get_by_role("alert")
+    expect(alert).to_contain_text("Push messages need JavaScript.")
+
+
+def test_the_worker_shows_a_message_and_keeps_static_files_only(visit: Visit) -> None:
+    tab = open_section(visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device")).to_be_visible()
+    tab.wait_for_load_state()
+    for address in ("/consents/", "/usage/"):  # the worker serves the pages from the next one on
+        tab.goto(address)
+    tab.wait_for_function("() => navigator.serviceWorker.controller")
+    kept = tab.evaluate("""async () => {
+      const names = await caches.keys(), cache = await caches.open(names[0]);
+      return [names.length, (await cache.keys()).map(({ url }) => new URL(url).pathname)];
+    }""")
+    assert kept[0] == 1
+    assert kept[1]
+    assert all(re.fullmatch(r"/static/.+\.[0-9a-f]{12}\.\w+", path) for path in kept[1]), kept
+    session, registrations = find_registration(tab)
+    message = {"origin": tab.url.removesuffix("/usage/"), "registrationId": registrations[-1]}
+    session.send("ServiceWorker.deliverPushMessage", {**message, "data": json.dumps(MESSAGE)})
+    shown = tab.wait_for_function("""async () => {
+      const registration = await navigator.serviceWorker.ready;
+      const [first] = await registration.getNotifications();
+      return first && [first.title, first.body, first.data];
+    }""").json_value()
+    assert shown == ["Needs your approval", "Old ideas", "/approvals/"]
+    (worker,) = tab.context.service_workers
+    # A click that no person made opens no window, so the worker is asked what it would open.
+    opened = worker.evaluate("""async () => {
+      const [notification] = await registration.getNotifications();
+      let path = "";
+      clients.openWindow = async (at) => { path = at; };
+      dispatchEvent(new NotificationEvent("notificationclick", { notification }));
+      return [path, (await registration.getNotifications()).length];
+    }""")
+    assert opened == ["/approvals/", 0]
