@@ -401,8 +401,10 @@ MAIL_AFTER_MINUTES = env.float("MAIL_AFTER_MINUTES", default=5)
 
 # --- push messages to devices, and webhooks of admins -----------------------------------------
 PUSH_NOTIFICATIONS = env.bool("PUSH_NOTIFICATIONS", default=True)
-# Hosts in the operator's own network that notifications may be sent to, also by http.
-NOTIFICATION_PRIVATE_HOSTS = env.list("NOTIFICATION_PRIVATE_HOSTS", default=[])
+# Hosts in the operator's own network that push services and webhooks may have, also by http. People
+# name the first in their browsers, admins the second.
+PUSH_PRIVATE_HOSTS = env.list("PUSH_PRIVATE_HOSTS", default=[])
+WEBHOOK_PRIVATE_HOSTS = env.list("WEBHOOK_PRIVATE_HOSTS", default=[])
 
 # --- work that is no part of a turn ----------------------------------------------------------
 TASKS_BACKEND = env.str("TASKS_BACKEND", default="django_tasks_db.DatabaseBackend")

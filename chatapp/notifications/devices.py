@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -180,8 +181,8 @@ def _read_subscription(text: str) -> Subscription:
 def _check_endpoint(endpoint: str) -> None:
     """Refuse an address that this server must not send to. Raises Refused."""
     try:
-        outbound.check_address(endpoint)
-        async_to_sync(outbound.check_host)(endpoint)
+        outbound.check_address(endpoint, settings.PUSH_PRIVATE_HOSTS)
+        async_to_sync(outbound.check_host)(endpoint, settings.PUSH_PRIVATE_HOSTS)
     except outbound.BadAddress as error:
         raise Refused(
             _("The address of the browser’s push service is not allowed. %(reason)s")

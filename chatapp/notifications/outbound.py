@@ -1,13 +1,12 @@
 """Requests to push services and webhooks, through the guarded client of services: vetted addresses,
 no redirects, bounded answers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 import httpx2
-from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -56,16 +55,16 @@ class Outgoing:
     body: bytes
 
 
-def check_address(address: str) -> str:
+def check_address(address: str, private_hosts: Collection[str]) -> str:
     """Return the host of an address that notifications may be sent to. Raises BadAddress.
 
-    Only https and public hosts are allowed, and besides the hosts of NOTIFICATION_PRIVATE_HOSTS.
+    Only https and public hosts are allowed, and besides the private hosts that the operator named.
     """
     if len(address) > MAX_ADDRESS_CHARACTERS or not address.isprintable() or " " in address:
         raise BadAddress(_("The address can’t be read."))
     try:
         host = httpx2.URL(address).host
-        parsed = check_url(address, allows_private=host in settings.NOTIFICATION_PRIVATE_HOSTS)
+        parsed = check_url(address, allows_private=host in private_hosts)
     except httpx2.InvalidURL:
         raise BadAddress(_("The address can’t be read.")) from None
     except OperationError as error:
@@ -73,23 +72,22 @@ def check_address(address: str) -> str:
     return parsed.host
 
 
-async def check_host(address: str) -> None:
+async def check_host(address: str, private_hosts: Collection[str]) -> None:
     """Look up the host of an address. Raises BadAddress if it leads into a private network."""
     url = httpx2.URL(address)
     try:
         await resolve_vetted_addresses(
             url.host,
             url.port or (443 if url.scheme == "https" else 80),
-            allows_private=url.host in settings.NOTIFICATION_PRIVATE_HOSTS,
+            allows_private=url.host in private_hosts,
         )
     except OperationError as error:
         raise BadAddress(_explain(error, url.host)) from error
 
 
-async def send(outgoing: Outgoing) -> None:
-    """Send one request. Raises NotSent unless it was accepted."""
-    host = check_address(outgoing.url)
-    private_hosts = frozenset(settings.NOTIFICATION_PRIVATE_HOSTS)
+async def send(outgoing: Outgoing, private_hosts: Collection[str]) -> None:
+    """Send one request. Raises NotSent unless it was accepted, and BadAddress."""
+    host = check_address(outgoing.url, private_hosts)
     try:
         with anyio.fail_after(SEND_SECONDS):
             async with create_restricted_client(

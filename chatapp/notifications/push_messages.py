@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.templatetags.static import static
 
 from chatapp.models import PushDevice
@@ -64,7 +65,7 @@ class DeviceGone(Exception):
 async def push(device: PushDevice, message: PushMessage) -> None:
     """Send one message to one device. Raises NotSent or DeviceGone."""
     try:
-        await outbound.send(build_request(device, message))
+        await outbound.send(build_request(device, message), settings.PUSH_PRIVATE_HOSTS)
     except NotSent as error:
         if error.status in GONE:
             raise DeviceGone from error

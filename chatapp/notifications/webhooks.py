@@ -79,7 +79,7 @@ async def _post(webhook: Webhook, post: Post) -> None:
     try:
         try:
             request = build_request(webhook, post)
-            await outbound.send(request)
+            await outbound.send(request, settings.WEBHOOK_PRIVATE_HOSTS)
         except (outbound.BadAddress, DecryptionError) as error:
             raise NotSent(str(error)) from error
     except NotSent as error:

@@ -178,6 +178,6 @@ def notice_board(settings: Any) -> Iterator[NoticeBoard]:
     board = NoticeBoard()
     with Served(build_application(board), path="") as served:
         board.address = served.url.rstrip("/")
-        settings.NOTIFICATION_PRIVATE_HOSTS = ["127.0.0.1"]
+        settings.PUSH_PRIVATE_HOSTS = settings.WEBHOOK_PRIVATE_HOSTS = ["127.0.0.1"]
         settings.PUBLIC_URL = "https://chat.example"
         yield board

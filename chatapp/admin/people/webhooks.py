@@ -4,6 +4,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -68,7 +69,7 @@ class WebhookForm(forms.ModelForm):
         address: str = self.cleaned_data["address"].strip()
         if address:
             try:
-                outbound.check_address(address)
+                outbound.check_address(address, settings.WEBHOOK_PRIVATE_HOSTS)
             except outbound.BadAddress as error:
                 raise ValidationError(str(error)) from error
         elif not self.instance.sealed_address:
@@ -160,7 +161,7 @@ class WebhookAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Webhook, form: ModelForm, change: bool) -> None:
         address = form.cleaned_data.get("address") if isinstance(form, WebhookForm) else ""
         if address:
-            obj.host = outbound.check_address(address)
+            obj.host = outbound.check_address(address, settings.WEBHOOK_PRIVATE_HOSTS)
         with transaction.atomic():
             super().save_model(request, obj, form, change)
             if isinstance(form, WebhookForm):

@@ -30,7 +30,7 @@ def test_what_a_browser_said_is_sealed_and_logged(owner: Member, phone: FakeBrow
     stored = bytes(device.sealed_subscription)
     assert phone.address.encode() not in stored
     assert json.loads(device.read_subscription())["endpoint"] == phone.address
-    entry = LogEntry.objects.last()
+    entry = LogEntry.objects.latest("position")
     assert (entry.kind, entry.person_id) == ("notifications.changed", owner.pk)
     assert phone.address not in entry.data
 
@@ -84,13 +84,21 @@ def test_an_address_that_this_server_must_not_send_to_is_refused(
     assert not PushDevice.objects.exists()
 
 
-async def test_sending_checks_the_address_too(board: NoticeBoard, settings: Any) -> None:
+def test_a_host_for_webhooks_is_none_for_push(
+    owner: Member, board: NoticeBoard, settings: Any
+) -> None:
+    """Members name the one, admins the other."""
+    settings.PUSH_PRIVATE_HOSTS = []
+    with pytest.raises(Refused, match="not allowed"):
+        add(owner, board.open_browser().subscription)
+
+
+async def test_sending_checks_the_address_too() -> None:
     """The name may lead elsewhere by then."""
-    settings.NOTIFICATION_PRIVATE_HOSTS = []
     for url in ("https://127.0.0.1/x", "https://localhost/x"):
         request = outbound.Outgoing(url=url, headers={}, body=b"x")
         with pytest.raises(outbound.NotSent, match="not allowed"):
-            await outbound.send(request)
+            await outbound.send(request, [])
 
 
 def test_a_person_has_ten_devices_at_most(owner: Member, board: NoticeBoard) -> None:

@@ -157,7 +157,7 @@ def test_a_device_that_its_service_no_longer_knows_is_removed(
     waits(owner)
     look()
     assert not PushDevice.objects.exists()
-    assert LogEntry.objects.last().kind == "notifications.changed"
+    assert LogEntry.objects.latest("position").kind == "notifications.changed"
     assert set(DBTaskResult.objects.values_list("status", flat=True)) == {"SUCCESSFUL"}
 
 
@@ -271,7 +271,7 @@ def test_a_lost_key_takes_its_devices_along(
 
 def test_choices_are_logged(owner: Member) -> None:
     preferences.save(owner, {"shows_titles": False, "pushes_waiting": True})
-    entry = LogEntry.objects.last()
+    entry = LogEntry.objects.latest("position")
     changed = json.loads(entry.data)["changed"]
     assert changed == {"shows_titles": {"before": True, "after": False}}
     assert NotificationPreference.of(owner).pushes_waiting

@@ -45,7 +45,7 @@ def test_a_browser_turns_push_on_and_the_page_shows_it(
     answer = owner_client.post(
         DEVICES, {"subscription": browser.subscription}, headers={"User-Agent": agent}
     )
-    assert answer.url == "/settings/#notifications"
+    assert answer["Location"] == "/settings/#notifications"
     section = read_section(owner_client)
     assert "Chrome on Android" in section.text
     assert "This device" in section.text
