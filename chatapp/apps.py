@@ -19,6 +19,7 @@ class ChatAppConfig(AppConfig):
         from .audit import change_entries  # noqa: PLC0415
         from .background import results  # noqa: PLC0415
         from .demo import listener  # noqa: PLC0415
+        from .notifications import devices  # noqa: PLC0415
         from .people import ended_sessions, sign_in_counts  # noqa: PLC0415
         from .server.runtime import Runtime, open_runtime  # noqa: PLC0415
         from .telemetry import database_statements, operations, tracing  # noqa: PLC0415
@@ -42,3 +43,4 @@ class ChatAppConfig(AppConfig):
         ended_sessions.connect_signals()
         sign_in_counts.connect_signals()
         results.connect_signals()
+        devices.connect_signals()

@@ -67,6 +67,8 @@ CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
         "script-src": [SELF],
+        "worker-src": [SELF],
+        "manifest-src": [SELF],
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
         "media-src": [SELF],
@@ -402,6 +404,13 @@ DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="")
 if SENDS_MAIL and not DEFAULT_FROM_EMAIL:
     raise make_error("EMAIL_FROM", "the address that mails come from, since EMAIL_URL is set")
 MAIL_AFTER_MINUTES = env.float("MAIL_AFTER_MINUTES", default=5)
+
+# --- push messages to devices, and webhooks of admins -----------------------------------------
+PUSH_NOTIFICATIONS = env.bool("PUSH_NOTIFICATIONS", default=True)
+# Hosts in the operator's own network that push services and webhooks may have, also by http. People
+# name the first in their browsers, admins the second.
+PUSH_PRIVATE_HOSTS = env.list("PUSH_PRIVATE_HOSTS", default=[])
+WEBHOOK_PRIVATE_HOSTS = env.list("WEBHOOK_PRIVATE_HOSTS", default=[])
 
 # --- work that is no part of a turn ----------------------------------------------------------
 TASKS_BACKEND = env.str("TASKS_BACKEND", default="django_tasks_db.DatabaseBackend")

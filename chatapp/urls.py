@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import path
 
-from .views import health, metrics, shared_chats
+from .views import health, metrics, shared_chats, web_app
 from .views.account import (
     confirm,
     factors,
@@ -12,6 +12,7 @@ from .views.account import (
     language,
     log,
     memory,
+    notifications,
     own_services,
     providers,
     saml,
@@ -341,9 +342,24 @@ urlpatterns = [
     ),
     path("settings/sessions/<int:session_id>/end", settings.end_session, name="end-session"),
     path("settings/sessions/end", settings.end_other_sessions, name="end-other-sessions"),
+    path("settings/notifications", notifications.save, name="save-notifications"),
+    path("settings/notifications/devices", notifications.add_device, name="add-push-device"),
+    path(
+        "settings/notifications/devices/<uuid:device_id>/test",
+        notifications.test_device,
+        name="test-push-device",
+    ),
+    path(
+        "settings/notifications/devices/<uuid:device_id>/remove",
+        notifications.remove_device,
+        name="remove-push-device",
+    ),
+    path("notifications/<str:token>/", notifications.open_link, name="from-notification"),
     path("settings/data", settings.download_data, name="download-data"),
     path("settings/delete/", settings.delete_account, name="delete-account"),
     path("password/", sign_in.set_password, name="set-password"),
+    path("manifest.webmanifest", web_app.manifest, name="manifest"),
+    path("worker.js", web_app.worker, name="worker"),
     path("healthz", health.liveness, name="healthz"),
     path("readyz", health.readiness, name="readyz"),
     path("metrics", metrics.show_metrics, name="metrics"),

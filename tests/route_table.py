@@ -343,6 +343,11 @@ ROUTES: dict[str, Route] = {
     "save-appearance": button(form=sent(theme="x"), post=422),
     "end-session": own_button(ids={"session_id": "device"}),
     "end-other-sessions": button(),
+    "save-notifications": button(),
+    "add-push-device": button(form=sent(subscription="x"), post=422),
+    "test-push-device": own_button(ids={"device_id": "push_device"}),
+    "remove-push-device": own_button(ids={"device_id": "spare_push_device"}),
+    "from-notification": own_page(methods="GET", ids={"token": "notification_token"}, get=302),
     "second-factor": page(get=302),
     # A session without a recent sign-in is asked for one first.
     "account_reauthenticate": page(methods="GET HEAD POST", form=sent(password="x"), post=422),
@@ -420,6 +425,8 @@ ROUTES: dict[str, Route] = {
     "mfa_login_webauthn": public(methods="GET HEAD POST", get=302),
     "provider-start": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
     "provider-callback": public(methods="GET", ids={"provider_id": "no_provider"}, get=404),
+    "manifest": public(methods="GET HEAD"),
+    "worker": public(methods="GET HEAD"),
     "healthz": public(methods="GET HEAD"),
     "readyz": public(methods="GET HEAD"),
     # Nobody by a browser, as the world of this sweep is behind a proxy; programs with the token.

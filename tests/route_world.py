@@ -41,6 +41,7 @@ from chatapp.models import (
     Member,
     Memory,
     ModelProvider,
+    Notification,
     Part,
     PolicyRule,
     PolicyTest,
@@ -49,6 +50,7 @@ from chatapp.models import (
     ProjectFileData,
     ProjectMember,
     ProjectPassage,
+    PushDevice,
     Question,
     Reminder,
     Review,
@@ -63,7 +65,10 @@ from chatapp.models import (
     Trial,
     Turn,
     UsageOfDay,
+    Webhook,
 )
+from chatapp.notifications import links as notification_links
+from chatapp.notifications import push_keys
 from chatapp.rendering.pages import fragments
 from chatapp.sharing import links
 from chatapp.sharing.tokens import make_token
@@ -233,8 +238,15 @@ def _ids_of_calls(owner: Member, token: AccessToken) -> dict[str, Any]:
         "shown_together": f"{together.pk} {rows.BINDING} {shown_at}",
         "question": question.pk,
         "program_call": rows.call(of_program, {"title": MARK}, result=RESULT).pk,
+        "notification_token": _build_notification(waiting),
         "mail_token": reminders.build_link(reminder).rstrip("/").rpartition("/")[2],
     }
+
+
+def _build_notification(call: ToolCall) -> str:
+    chat_id = call.turn.conversation_id
+    told = Notification.objects.create(conversation_id=chat_id, call=call, thing="approval")
+    return notification_links.build_link(told).rstrip("/").rpartition("/")[2]
 
 
 def _ids_of_chats(owner: Member) -> dict[str, Any]:
@@ -368,7 +380,16 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
     device = UserSession.objects.create(
         user=owner, session_key=browser.session.session_key, ip="127.0.0.1", user_agent="x"
     )
+    key = push_keys.make_key()
+    devices = [
+        PushDevice.objects.create(
+            person=owner, key=key, address_hash=each * 64, session_key="gone", name=MARK
+        )
+        for each in "ab"
+    ]
     return {
+        "push_device": devices[0].pk,
+        "spare_push_device": devices[1].pk,
         "import": imported[0].pk,
         "refused_import": imported[1].pk,
         "done_import": imported[2].pk,
@@ -447,6 +468,7 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         name="Asks", person=owner, service=service, tool="buy", expected="ask"
     )
     ToolLimit.objects.create(tool="buy", calls=100)
+    Webhook.objects.create(name="Operations", format="slack", host="hooks.example")
     jobs.prune_events.enqueue()
     return {
         "provider": provider.pk,

@@ -34,8 +34,11 @@ from chatapp.models import (
     Member,
     Memory,
     MessageDraft,
+    Notification,
+    NotificationPreference,
     Project,
     ProjectFile,
+    PushDevice,
     SavedPrompt,
     StandIn,
     ToolSwitch,
@@ -63,6 +66,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "projects": (Project, "owner", ("name", "description", "instructions", "created_at")),
     "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
     "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
+    "push_devices": (PushDevice, "person", ("name", "created_at")),
     "usage": (UsageOfDay, "person", ("day", "model", "input_tokens", "output_tokens")),
 }
 
@@ -71,6 +75,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
 OF_PERSON: tuple[type[Model], ...] = (
     *(OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn),
     *(Memory, Guidance, Consent, ToolSwitch, ChatImport, MailPreference),
+    *(NotificationPreference, PushDevice, Notification),
 )
 OF_OWNER: tuple[type[Model], ...] = (SavedPrompt, Assistant, MessageDraft)
 

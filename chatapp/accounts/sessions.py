@@ -57,7 +57,7 @@ def list_devices(member: Member, current_key: str | None) -> list[SignedInDevice
             address=row.ip,
             last_seen_at=row.last_seen_at,
             is_current=row.session_key == current_key,
-            is_phone=any(word in row.user_agent for word in ("Android", "iPhone", "Mobile")),
+            is_phone=is_phone(row.user_agent),
         )
         for row in found
     ]
@@ -87,6 +87,10 @@ def describe_device(user_agent: str) -> str:
     if browser and system:
         return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
     return browser or system or _("Unknown device")
+
+
+def is_phone(user_agent: str) -> bool:
+    return any(word in user_agent for word in ("Android", "iPhone", "Mobile"))
 
 
 def end_session(member: Member, session_id: int) -> bool:

@@ -25,6 +25,7 @@ from .people import (
     shared_links,
     sign_in_rows,
     usage,
+    webhooks,
 )
 from .policy import policy, second_signatures
 from .services import services, tools
@@ -53,6 +54,7 @@ __all__ = [
     "trials",
     "turns",
     "usage",
+    "webhooks",
 ]
 
 admin.site.site_header = _lazy("Countersign admin")

@@ -127,6 +127,10 @@ TERMS = (
     ),
     (gettext_lazy("Turn"), gettext_lazy("Everything that follows one message from a member.")),
     (gettext_lazy("Usage"), gettext_lazy("How much members used each model, day by day.")),
+    (
+        gettext_lazy("Webhook"),
+        gettext_lazy("A channel or program outside that is told what waits for whom."),
+    ),
 )
 
 

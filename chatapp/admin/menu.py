@@ -147,6 +147,7 @@ SECTIONS = (
                 title=_lazy("Background tasks"),
                 count="failed_tasks",
             ),
+            Page(model="chatapp.webhook"),
         ),
     ),
 )

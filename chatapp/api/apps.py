@@ -74,8 +74,15 @@ def read_app(person: Member, call: ToolCall) -> App:
 
 
 def build_app_input(call: ToolCall) -> dict[str, Any]:
-    """Return what the app gets about the call that it belongs to."""
-    return {"arguments": json.loads(call.arguments), "result": build_app_result(call)}
+    """Return the messages that the app gets about the call that it belongs to."""
+    given = {"arguments": json.loads(call.arguments)}
+    told = {"tool-input": given, "tool-result": build_app_result(call)}
+    return {
+        "messages": [
+            {"method": f"ui/notifications/{name}", "params": params}
+            for name, params in told.items()
+        ]
+    }
 
 
 def build_app_result(call: ToolCall) -> dict[str, Any]:

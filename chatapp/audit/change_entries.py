@@ -35,6 +35,7 @@ from chatapp.models import (
     SecondSignature,
     StandIn,
     ToolLimit,
+    Webhook,
 )
 from mcpconfig.models import (
     CompanySignIn,
@@ -56,7 +57,7 @@ MAX_CHARACTERS = 500
 BY_SETTING = Who(name="Countersign, by the service’s setting")
 SECRETS = (
     *("bearer", "headers", "client_secret", "password", "secret"),
-    *("key_id", "sealed_key", "sealed_headers"),
+    *("key_id", "sealed_key", "sealed_headers", "sealed_address", "sealed_secret"),
 )
 # Fields with one entry a line. They are logged in full, as a list.
 LISTS = ("allowed_hosts",)
@@ -94,6 +95,13 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
         ("username", "is_active", "is_staff", "is_superuser", "rights", "password"),
     ),
     Group: (Kind.MEMBER, ("name",)),
+    Webhook: (
+        Kind.NOTIFICATIONS,
+        (
+            *("name", "format", "is_enabled", "host", "room", "sealed_address", "sealed_secret"),
+            *("audience", "sends_waiting", "sends_answers"),
+        ),
+    ),
 }
 MEMBERSHIPS = {
     PolicyRule.groups.through: Kind.POLICY,
@@ -101,6 +109,8 @@ MEMBERSHIPS = {
     Service.groups.through: Kind.SERVICE,
     ChatModel.groups.through: Kind.MODELS,
     Member.groups.through: Kind.MEMBER,
+    Webhook.groups.through: Kind.NOTIFICATIONS,
+    Webhook.members.through: Kind.NOTIFICATIONS,
 }
 MEMBERSHIP_ACTS = {
     "post_add": "put into",

@@ -2,11 +2,13 @@
 are shown in the admin, so they have no secrets."""
 
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import call_command
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django_tasks import task
@@ -18,10 +20,12 @@ from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.imports import import_acts
 from chatapp.journal.db_retry import DATABASE_AWAY
-from chatapp.models import JournalEvent, Member, Step
+from chatapp.models import JournalEvent, Member, PushDevice, Step
+from chatapp.notifications import devices, due_notifications, push_messages, push_texts, webhooks
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
+from chatapp.server.database import in_database
 from mcpconfig.trace import retention
 
 # A day of finished tasks is kept, and two weeks of failed ones.
@@ -40,6 +44,69 @@ class AnchorNotWritten(Exception):
 async def send_reminders() -> None:
     """Send the mail that is due. Each mail is claimed by one worker and marked when it was sent."""
     await remind_due()
+
+
+@task
+def look_for_notifications() -> None:
+    """Send what people have to be told about the changes of the last minute."""
+    _send_notifications(due_notifications.find_people_with_news())
+
+
+@task
+def look_for_all_notifications() -> None:
+    """Do the same for all for whom something may wait."""
+    _send_notifications(due_notifications.find_all_people())
+
+
+def _send_notifications(people: Iterable[int]) -> None:
+    for person_id in people:
+        with transaction.atomic():
+            claimed = due_notifications.claim(person_id)
+            for each in claimed.pushes:
+                for device_id in each.device_ids:
+                    push_notifications.enqueue(
+                        str(device_id), [str(pk) for pk in each.notification_ids]
+                    )
+            for notification_id in claimed.posts:
+                post_notification.enqueue(str(notification_id))
+
+
+@task
+async def push_notifications(device_id: str, notification_ids: list[str]) -> None:
+    """Send one message about these notifications to one device, or a test without any."""
+    prepared = await in_database(_prepare_push, device_id, notification_ids)
+    if prepared is None:
+        return
+    try:
+        await push_messages.push(*prepared)
+    except push_messages.DeviceGone:
+        await in_database(devices.drop_dead, uuid.UUID(device_id))
+
+
+def _prepare_push(
+    device_id: str, notification_ids: list[str]
+) -> tuple[PushDevice, push_messages.PushMessage] | None:
+    """Return the device and the message, or None if one of them is no longer of use."""
+    found = PushDevice.objects.filter(pk=device_id).select_related("person").first()
+    live = devices.filter_live(found.person) if found and settings.PUSH_NOTIFICATIONS else []
+    device = next((each for each in live if str(each.pk) == device_id), None)
+    if found is None or device is None:
+        return None
+    if not notification_ids:
+        return device, push_texts.build_test(found.person)
+    message = push_texts.build_message(found.person, [uuid.UUID(pk) for pk in notification_ids])
+    return (device, message) if message else None
+
+
+@task
+async def post_notification(notification_id: str) -> None:
+    """Post one notification to its webhook."""
+    await webhooks.post_notification(uuid.UUID(notification_id))
+
+
+@task
+def delete_old_notifications() -> None:
+    due_notifications.delete_old()
 
 
 @task

@@ -14,6 +14,7 @@ from django_tasks.base import Task
 from django_tasks.exceptions import TaskResultDoesNotExist
 
 from chatapp.models import TaskSchedule
+from chatapp.notifications import due_notifications
 from chatapp.server.database import from_now
 
 from . import jobs
@@ -44,6 +45,15 @@ RECURRING = (
         seconds=lambda: min(60, max(1, settings.MAIL_AFTER_MINUTES * 60 / 5)),
         is_needed=lambda: settings.SENDS_MAIL,
     ),
+    Recurring(
+        task=jobs.look_for_notifications, seconds=lambda: 5, has_work=due_notifications.has_news
+    ),
+    Recurring(
+        task=jobs.look_for_all_notifications,
+        seconds=lambda: 300,
+        has_work=due_notifications.has_receivers,
+    ),
+    Recurring(task=jobs.delete_old_notifications, seconds=lambda: 3_600),
     Recurring(
         task=jobs.write_anchors,
         seconds=lambda: settings.LOG_ANCHOR_SECONDS,

@@ -21,6 +21,7 @@ from .model_provider import ChatModel, ModelProvider
 from .people.access_token import AccessToken
 from .people.directory import DirectoryAccount, DirectoryGroup, DirectoryToken
 from .people.invitation import Invitation
+from .people.notification import Notification, NotificationPreference, PushDevice, PushKey, Webhook
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
@@ -72,6 +73,8 @@ __all__ = [
     "MessageDraft",
     "ModelProvider",
     "Note",
+    "Notification",
+    "NotificationPreference",
     "Part",
     "Permit",
     "PersonSignal",
@@ -83,6 +86,8 @@ __all__ = [
     "ProjectFileData",
     "ProjectMember",
     "ProjectPassage",
+    "PushDevice",
+    "PushKey",
     "Question",
     "QueuedMessage",
     "Reminder",
@@ -104,5 +109,6 @@ __all__ = [
     "Trial",
     "Turn",
     "UsageOfDay",
+    "Webhook",
     "WriteProbe",
 ]

@@ -103,8 +103,11 @@ RIGHTS = {
         Right(
             name="system",
             title=_lazy("System"),
-            help=_lazy("Read the checks of the server and its background tasks."),
-            permissions=_view("django_tasks_database", "dbtaskresult") | {VIEW_CHECKS},
+            help=_lazy("Read the checks and background tasks of the server, and set up webhooks."),
+            permissions=_view("django_tasks_database", "dbtaskresult")
+            | _all("chatapp", "webhook")
+            | _view("auth", "group")
+            | {VIEW_CHECKS},
         ),
         Right(
             name="chats",

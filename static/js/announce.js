@@ -3,7 +3,7 @@ const announcements = () => find("[data-announcements]");
 const tell = (words = announcements().dataset.unreachable) => {
   document.querySelectorAll("[data-announcements], #composer-notice").forEach((place) => place.replaceChildren(words));
 };
-(() => {
+{
   addEventListener("painted", ({ target }) => {
     const { title } = target.dataset;
     if (title != null) document.title = document.title.replace(/^(\(\d+\) )?/, title);
@@ -21,4 +21,4 @@ const tell = (words = announcements().dataset.unreachable) => {
     else if (![409, 422].includes(status)) tell(announcements().dataset.failed.replace("{status}", status));
   });
   addEventListener("htmx:error", ({ detail }) => isForm(detail.ctx) && tell());
-})();
+}

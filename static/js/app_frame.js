@@ -1,49 +1,31 @@
-// Talks to the sandboxed frame of an app. Its messages are untrusted: shape, size and number are
-// checked here, and the server decides about every tool call.
-const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3, HIGHEST = 800;
-const BUSY_TRIES = 60, TRIES = 600, PAUSE = 1e3;
+// Talks to the frame of an app. Shape, size and number of its untrusted messages are checked here;
+// the server decides about calls.
+const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3;
+const BUSY_TRIES = 60;
 const METHODS = { __proto__: null }, apps = new Set();
-
-class Wrong extends Error {}
 
 const tell = (app, message) => app.frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
 
-const note = (app, words) => app.box.querySelector("[data-app-note]").textContent = words;
+const note = ({ box }, name) => box.querySelector("[data-app-note]").textContent = box.dataset[name];
 
-// A busy chat refuses with 409.
-const get = async (address, options) => {
-  const answer = await fetch(address, { redirect: "error", ...options });
-  const json = await answer.json();
-  if (!answer.ok && answer.status !== 409) throw new Wrong(json.error);
-  return json;
-};
+const get = async (address, options) => (await fetch(address, options)).json();
 
 METHODS.ping = () => ({});
 
-METHODS["ui/initialize"] = () => ({
-  protocolVersion: "2026-01-26",
-  hostInfo: { name: "countersign", version: "1" },
-  hostCapabilities: { openLinks: {}, serverTools: {}, message: { text: {} } },
-  hostContext: {
-    theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
-    displayMode: "inline",
-    availableDisplayModes: ["inline"],
-    containerDimensions: { maxHeight: HIGHEST },
-    locale: navigator.language,
-    platform: "web",
-  },
-});
+METHODS["ui/initialize"] = ({ box }) => {
+  const host = JSON.parse(box.dataset.host);
+  host.hostContext.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return host;
+};
 
 METHODS["ui/request-display-mode"] = () => ({ mode: "inline" });
 
 METHODS["ui/notifications/initialized"] = async (app) => {
-  const told = await get(app.address + "told");
-  tell(app, { method: "ui/notifications/tool-input", params: { arguments: told.arguments } });
-  tell(app, { method: "ui/notifications/tool-result", params: told.result });
+  for (const message of (await get(app.address + "told")).messages) tell(app, message);
 };
 
-METHODS["ui/notifications/size-changed"] = (app, { height }) => {
-  app.frame.style.height = `${height}px`;
+METHODS["ui/notifications/size-changed"] = ({ frame }, { height }) => {
+  frame.style.height = `${height}px`;
 };
 
 // The whole link is shown, and only a person opens it.
@@ -59,77 +41,65 @@ METHODS["ui/open-link"] = (app, { url }) => {
 // Only into an empty box, so that nobody sends it with their own text.
 METHODS["ui/message"] = (app, { content }) => {
   const box = byId("message");
-  const words = Array.isArray(content) ? content.map((block) => block?.type === "text" ? block.text : "").join("\n") : "";
+  const words = [content].flat().map((block) => block?.type === "text" ? block.text : "").join("\n");
   const text = words.replace(/[^\P{C}\n\t]/gu, "").trim();
-  if (!box || box.value || !text || text.length > MOST_TEXT) return { isError: true };
+  if (!box || box.value || !text || text[MOST_TEXT]) return { isError: true };
   box.value = text;
   fire(box, "input");
-  note(app, app.box.dataset.filled);
+  note(app, "filled");
   return {};
 };
 
-METHODS["tools/call"] = async (app, { name, arguments: values }) => {
-  const body = JSON.stringify({ name, arguments: values });
+METHODS["tools/call"] = async ({ address, frame }, { name, arguments: values }) => {
   const headers = { "X-CSRFToken": find("[name=csrfmiddlewaretoken]").value };
-  const { at } = await repeat(app, BUSY_TRIES, app.address + "call", { method: "POST", body, headers });
-  return (await repeat(app, TRIES, at, {}, app.box.dataset.waits)).result;
-};
-
-const repeat = async (app, most, address, options, problem) => {
-  let answer;
-  while (most-- && app.frame.isConnected) {
-    answer = await get(address, options);
-    if (answer.at || answer.result) return answer;
-    await new Promise((done) => setTimeout(done, PAUSE));
+  let options = { method: "POST", body: JSON.stringify({ name, arguments: values }), headers };
+  let place = address + "call", left = BUSY_TRIES;
+  while (frame.isConnected) {
+    const { at, result, error: problem, busy } = await get(place, options);
+    if (result) return result;
+    if (problem && !(busy && left--)) throw { problem };
+    if (at) [place, options] = [at];
+    else await new Promise((done) => setTimeout(done, 1e3));
   }
-  throw new Wrong(problem ?? answer?.error);
 };
 
 const isMessage = (data) => {
   try {
     const { jsonrpc, method, params = {} } = data;
     return jsonrpc === "2.0" && typeof method === "string" && Object(params) === params && JSON.stringify(data).length <= MOST_CHARACTERS;
-  } catch {
-    return false;
-  }
-};
-
-const isFlood = (app) => {
-  const now = Date.now();
-  if (now - app.since > WINDOW) [app.since, app.count] = [now, 0];
-  return ++app.count > MOST_MESSAGES;
+  } catch {}
 };
 
 const hear = async ({ source, origin, data }) => {
   const app = [...apps].find(({ frame }) => frame.contentWindow === source);
   if (!source || !app || origin !== "null") return;
-  if (isFlood(app)) {
+  if (++app.count > MOST_MESSAGES) {
     apps.delete(app);
     app.frame.remove();
-    return note(app, app.box.dataset.stopped);
+    return note(app, "stopped");
   }
   if (!isMessage(data)) return;
-  const { id, method, params } = data;
-  const act = METHODS[method];
+  const { id, method, params = {} } = data, act = METHODS[method];
   let answer;
   try {
-    answer = act ? { result: await act(app, params ?? {}) } : { error: { code: -32601, message: "Not supported." } };
-  } catch (error) {
-    answer = { error: { code: -32000, message: error instanceof Wrong ? error.message : app.box.dataset.failed } };
+    answer = act ? { result: await act(app, params) } : { error: { code: -32601, message: "Not supported." } };
+  } catch ({ problem = app.box.dataset.failed }) {
+    answer = { error: { code: -32000, message: problem } };
   }
-  if (["string", "number"].includes(typeof id)) tell(app, { id, ...answer });
+  if (id != null) tell(app, { id, ...answer });
 };
 
 const show = (root) => {
   for (const frame of root.querySelectorAll("[data-app] iframe[hidden]")) {
     const box = frame.closest("[data-app]");
     frame.hidden = false;
-    apps.add({ box, frame, address: box.dataset.app, since: 0, count: 0 });
+    apps.add({ box, frame, address: box.dataset.app, count: 0 });
     frame.src = box.dataset.app;
   }
 };
 
-addEventListener("message", hear);
+setInterval(() => { for (const app of apps) app.count = 0; }, WINDOW);
+window.onmessage = hear;
 addEventListener("click", ({ target }) => {
   target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", "");
 });

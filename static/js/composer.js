@@ -3,7 +3,7 @@ const byId = (id) => document.getElementById(id);
 const fire = (at, name) => at.dispatchEvent(new Event(name, { bubbles: true }));
 const onOpen = (begin) => (addEventListener("opened", begin), begin());
 // The message box: Enter sends, arrows choose a suggestion.
-(() => {
+{
   const picker = () => byId("picker");
   let form, text, mention, sent = "";
 
@@ -58,4 +58,4 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
     text.selectionStart = 1e9;
     if (matchMedia("(hover: hover)").matches && !location.hash) text.focus();
   });
-})();
+}

@@ -7,11 +7,11 @@ const load = async (url) => {
 export default async (at) => {
   const { href } = at, figure = at.closest("figure"), find = (name) => figure.querySelector(name);
   if (href && !find(".view")) {
-    const view = await load(href), form = view.querySelector("form");
-    let latest = 0;
-    if (form) form.onchange = async () => {
-      const turn = ++latest, fresh = await load(`${href}?${new URLSearchParams(new FormData(form))}`).catch(() => tell());
-      if (fresh && turn === latest) view.lastElementChild.replaceWith(fresh.lastElementChild);
+    const view = await load(href);
+    let latest;
+    view.onchange = async ({ target: { form } }) => {
+      const url = latest = `${href}?${new URLSearchParams(new FormData(form))}`, fresh = await load(url).catch(() => tell());
+      if (fresh && url === latest) view.lastElementChild.replaceWith(fresh.lastElementChild);
     };
     find(".view") || figure.append(view);
   }

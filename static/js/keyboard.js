@@ -1,5 +1,5 @@
 // Shortcuts, and the focus after a decision.
-(() => {
+{
   addEventListener("keydown", (event) => {
     const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + (event.shiftKey ? "shift+" : "") + event.code;
     const element = find(`[data-shortcut="${keys}"]`);
@@ -22,4 +22,4 @@
   };
   addEventListener("htmx:finally:request", goOn);
   addEventListener("painted", goOn);
-})();
+}

@@ -1,5 +1,5 @@
 // A page in place of another.
-(() => {
+{
   const on = (name, act) => addEventListener("htmx:" + name, (it) => {
     const { ctx } = it.detail;
     if (ctx?.select === "#main") act(ctx, byId("main"), it);
@@ -18,4 +18,4 @@
   // htmx would prevent a new tab.
   addEventListener("click", (it) => (it.ctrlKey || it.metaKey || it.shiftKey) && it.target.closest("a") && it.stopPropagation(), true);
   for (const name of ["response:error", "error"]) on(name, ({ request }) => location.assign(request.action));
-})();
+}

@@ -1,7 +1,6 @@
 // Moves in the list of the palette.
 const palette = byId("palette"), box = palette.querySelector("input");
 
-// Whether the list is older than the text.
 let isOld;
 box.oninput = () => isOld = true;
 addEventListener("htmx:finally:request", ({ target }) => {

@@ -10,10 +10,9 @@ const findRanges = () => {
   let message;
   for (const text of document.querySelectorAll("#thread :is(.bubble, .prose)")) {
     if (!all.intersectsNode(text) || message && !message.contains(text)) continue;
-    const range = document.createRange();
-    range.selectNodeContents(text);
-    if (range.compareBoundaryPoints(Range.START_TO_START, all) < 0) range.setStart(all.startContainer, all.startOffset);
-    if (range.compareBoundaryPoints(Range.END_TO_END, all) > 0) range.setEnd(all.endContainer, all.endOffset);
+    const range = all.cloneRange();
+    if (!text.contains(all.startContainer)) range.setStart(text, 0);
+    if (!text.contains(all.endContainer)) range.setEnd(text, text.childNodes.length);
     if (!range.toString().trim()) continue;
     message ??= text.closest(".turn");
     ranges.push(range);
@@ -74,5 +73,5 @@ export default (at, { type }) => {
   button.onmousedown = (event) => event.preventDefault();
   type === "click" ? quote() : follow();
 };
-document.addEventListener("selectionchange", () => getSelection().isCollapsed && show());
-addEventListener("resize", () => button.hidden || show());
+document.onselectionchange = () => getSelection().isCollapsed && show();
+window.onresize = () => button.hidden || show();

@@ -1,7 +1,7 @@
 // The socket: receives frames and reconnects.
-(() => {
+{
   const QUIET = 45e3;
-  let box, words, last, tries, heard = 0, socket, again, watch, lost;
+  let box, words, last, tries, heard = 0, socket, timer, lost;
 
   const connect = () => {
     drop();
@@ -26,13 +26,12 @@
   // A lost connection never closes.
   const guard = () => {
     heard = Date.now();
-    clearTimeout(watch);
-    watch = setTimeout(retry, QUIET);
+    clearTimeout(timer);
+    timer = setTimeout(retry, QUIET);
   };
 
   const drop = () => {
-    clearTimeout(again);
-    clearTimeout(watch);
+    clearTimeout(timer);
     if (!socket) return;
     socket.onmessage = socket.onclose = null;
     socket.close();
@@ -42,11 +41,10 @@
   const retry = () => {
     drop();
     lost ||= setTimeout(() => { words.textContent = words.dataset.lost; }, 2e3);
-    again = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
+    timer = setTimeout(connect, Math.random() * Math.min(3e4, 500 * 2 ** tries++));
   };
 
-  // Not right after a load.
-  const reload = () => again = setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
+  const reload = () => timer = setTimeout(() => location.reload(), Math.max(0, 1e4 - performance.now()));
 
   const wake = () => {
     if (!box || document.hidden || (socket && Date.now() - heard < QUIET)) return;
@@ -65,4 +63,4 @@
     last = +box.dataset.after;
     connect();
   });
-})();
+}

@@ -51,7 +51,7 @@ def counted(application: Application, arrivals: Arrivals) -> Application:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        body, more = b"", scope["method"] == "POST"
+        body, more = b"", scope["method"] in ("POST", "PUT")
         while more:
             part = await receive()
             body += part.get("body", b"")
@@ -68,7 +68,8 @@ def counted(application: Application, arrivals: Arrivals) -> Application:
 
 
 def _arrival(scope: Message, body: bytes) -> Arrival:
-    message = json.loads(body) if body.startswith(b"{") else {}
+    is_json = body.startswith(b"{") and body.endswith(b"}")
+    message = json.loads(body) if is_json else {}
     return Arrival(
         method=scope["method"],
         path=scope["path"],

@@ -79,6 +79,7 @@ class LogEntry(models.Model):
         SHARE_OPENED = "share.opened", _("shared link opened for the first time")
         SHARE_REVOKED = "share.revoked", _("shared link revoked")
         PROJECT = "project.changed", _("project change")
+        NOTIFICATIONS = "notifications.changed", _("change of notifications")
         MEMORY = "memory.changed", _("memory changed")
         SIGNED_IN = "member.signed_in", _("signed in")
         SIGNED_OUT = "member.signed_out", _("signed out")

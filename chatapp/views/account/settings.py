@@ -29,6 +29,7 @@ from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 from chatapp.views.downloads import stream_download
 
+from .notification_choices import describe_choices
 from .provider_choices import list_choices
 
 Type = Authenticator.Type
@@ -84,7 +85,7 @@ class AppearanceForm(forms.Form):
 
 @for_members("GET", "HEAD")
 def settings(request: MemberRequest) -> HttpResponse:
-    return _render_page(request)
+    return render_page(request)
 
 
 @for_members("POST")
@@ -93,7 +94,7 @@ def save_profile(request: MemberRequest) -> HttpResponse:
     old_email = request.user.email
     form = ProfileForm(request.POST, instance=Member.objects.get(pk=request.user.pk))
     if not form.is_valid():
-        return _render_page(request, profile=form, status=422)
+        return render_page(request, profile=form, status=422)
     member = form.save(commit=False)
     if member.email != old_email:
         member.is_email_self_given = True
@@ -105,7 +106,7 @@ def save_profile(request: MemberRequest) -> HttpResponse:
 def save_appearance(request: MemberRequest) -> HttpResponse:
     form = AppearanceForm(request.POST)
     if not form.is_valid():
-        return _render_page(request, appearance=form, status=422)
+        return render_page(request, appearance=form, status=422)
     Member.objects.filter(pk=request.user.pk).update(**form.cleaned_data)
     request.user.theme = form.cleaned_data["theme"]
     request.user.language = form.cleaned_data["language"]
@@ -172,12 +173,14 @@ def delete_account(request: MemberRequest) -> HttpResponse:
     return render(request, "account/delete.html", context, status=status)
 
 
-def _render_page(
+def render_page(
     request: MemberRequest,
     profile: ProfileForm | None = None,
     appearance: AppearanceForm | None = None,
+    problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
+    """Render the page, with a form or a problem of its notifications that was just sent."""
     person = request.user
     chosen = {"theme": person.theme, "language": person.language}
     context = {
@@ -188,6 +191,7 @@ def _render_page(
         "must_have_factor": needs_second_factor(person),
         **_describe_factors(person),
         **_describe_providers(request),
+        **describe_choices(request, problem),
         **build_sidebar_context(person, ""),
     }
     return render(request, "account/settings.html", context, status=status)

@@ -2,11 +2,14 @@
 
 import json
 import uuid
+from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.clickjacking import xframe_options_sameorigin
@@ -21,6 +24,9 @@ from mcpconfig.values.results import make_storable
 from mcpconfig.values.tool_apps import build_content_policy
 
 MAX_BYTES = 64 * 1024
+WAITS = gettext_lazy("This call is still waiting for a decision.")
+# An app asks for the result of a call for so long.
+ASKED_FOR = timedelta(minutes=10)
 UNREADABLE = gettext_lazy("The request of the app is not valid.")
 
 
@@ -54,20 +60,21 @@ def _render_problem(request: MemberRequest, error: OperationError) -> str:
 
 @for_members("GET")
 def show_input_and_result(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Return the arguments and the result of the call that the app belongs to."""
+    """Return the messages to the app about the call that it belongs to: arguments and result."""
     return JsonResponse(apps.build_app_input(apps.find_call_with_app(request.user, call_id)))
 
 
 @for_members("POST")
 def receive_call(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
-    """Accept a tool call of the app. It is decided like any other; `at` is the URL of its
-    result."""
+    """Accept a tool call of the app. It is decided like any other; `at` is the URL of its result.
+    One of a `busy` chat may be sent again."""
     shown = apps.find_call_with_app(request.user, call_id)
     try:
         name, arguments = _parse_call(request)
         made = apps.receive_from_app(request.user, shown, name, arguments)
     except Refused as refused:
-        return JsonResponse({"error": refused.sentence}, status=refused.status)
+        answer = {"error": refused.sentence, "busy": refused.status == HTTPStatus.CONFLICT}
+        return JsonResponse(answer, status=refused.status)
     return JsonResponse({"at": reverse("app-called", args=[call_id, made.pk])}, status=202)
 
 
@@ -89,11 +96,13 @@ def _parse_call(request: MemberRequest) -> tuple[str, dict[str, Any]]:
 def show_call_result(
     request: MemberRequest, call_id: uuid.UUID, made_id: uuid.UUID
 ) -> HttpResponse:
-    """Return the result of a call that this app made, or 202 while it is not over."""
+    """Return the result of a call that this app made, or 202 while it is not over. After some time
+    the app is told to stop asking."""
     shown = apps.find_call_with_app(request.user, call_id)
     made = ToolCall.of(request.user, made_id)
     if made.turn.app_of_id != shown.pk:
         return JsonResponse({"error": _("This app did not make that request.")}, status=404)
     if made.turn.is_live:
-        return JsonResponse({}, status=202)
+        is_late = timezone.now() - made.turn.created_at > ASKED_FOR
+        return JsonResponse({"error": str(WAITS)} if is_late else {}, status=202)
     return JsonResponse({"result": apps.build_app_result(made)})

@@ -28,6 +28,7 @@ EXAMPLES = {
     "policy": ["test", "--json"],
     "run_tasks": [],
     "rotate_keys": ["--json"],
+    "rotate_push_key": [],
     "serve": [],
     "sign_in_link": ["kim"],
     "token": ["list", "--json"],

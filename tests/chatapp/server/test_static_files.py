@@ -51,7 +51,8 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     # They stand one after the other, so each ends its last line.
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
     # The admin's skin is for the admin's pages only, a sheet for the settings, the apps' script for
-    # chats with apps, and a module is loaded when an element that names it is used.
+    # chats with apps, a module is loaded when an element that names it is used, and the worker has
+    # an address of its own.
     alone = {
         "css/admin.css",
         "css/admin_cards.css",
@@ -62,7 +63,9 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
         "js/files.js",
         "js/lightbox.js",
         "js/palette.js",
+        "js/push.js",
         "js/quote.js",
+        "js/worker.js",
     }
     assert there - alone == {each for each in bundled if each.startswith(folder)}
 

@@ -1,10 +1,12 @@
 """The addresses of apps: whose they are, what they answer with, and what they take."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from chatapp.api import apps
 from chatapp.models import App, AppContents, Member, ToolCall, Turn
@@ -83,13 +85,12 @@ def test_an_origin_that_an_admin_takes_back_is_gone_at_the_next_showing(
 def test_an_app_is_told_what_its_tool_was_given_and_answered(
     owner_client: Client, shown: ToolCall
 ) -> None:
+    result = {"content": RESULT["content"], "isError": False, "structuredContent": {"n": 1}}
     assert owner_client.get(f"/apps/{shown.pk}/told").json() == {
-        "arguments": {"words": "hi"},
-        "result": {
-            "content": RESULT["content"],
-            "isError": False,
-            "structuredContent": {"n": 1},
-        },
+        "messages": [
+            {"method": "ui/notifications/tool-input", "params": {"arguments": {"words": "hi"}}},
+            {"method": "ui/notifications/tool-result", "params": result},
+        ]
     }
 
 
@@ -125,6 +126,9 @@ def test_a_call_is_accepted_and_told_of_while_it_is_open(
     assert (made.arguments, made.tool_id, made.state) == ('{"a":1}', "gallery_read", "proposed")
     waiting = owner_client.get(at)
     assert (waiting.status_code, waiting.json()) == (202, {})
+    long_ago = timezone.now() - timedelta(minutes=11)
+    Turn.objects.filter(pk=made.turn_id).update(created_at=long_ago)
+    assert "still waiting" in owner_client.get(at).json()["error"]
     Turn.objects.filter(pk=made.turn_id).update(state=Turn.State.DONE)
     ToolCall.objects.filter(pk=made.pk).update(state="succeeded", result=RESULT)
     assert owner_client.get(at).json()["result"]["content"] == RESULT["content"]
@@ -145,7 +149,7 @@ def test_a_second_call_waits_until_the_first_is_over(
     tool(gallery, "read")
     assert post(owner_client, shown, {"name": "read"}).status_code == 202
     again = post(owner_client, shown, {"name": "read"})
-    assert (again.status_code, again.json()) == (409, {"error": apps.BUSY})
+    assert (again.status_code, again.json()) == (409, {"error": apps.BUSY, "busy": True})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,10 @@
+// Turns push on for this browser.
+export default async ({ form, dataset }) => {
+  if (!window.PushManager || await Notification.requestPermission() !== "granted") return tell(dataset.lacks);
+  await navigator.serviceWorker.register("/worker.js");
+  const { pushManager } = await navigator.serviceWorker.ready;
+  await (await pushManager.getSubscription())?.unsubscribe();
+  const options = { userVisibleOnly: true, applicationServerKey: dataset.key };
+  form.subscription.value = JSON.stringify(await pushManager.subscribe(options));
+  form.submit();
+};

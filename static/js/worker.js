@@ -1,0 +1,21 @@
+// Push messages and static files. The server adds VERSION and FILES.
+const on = (name, act) => addEventListener(name, (event) => event.waitUntil(act(event)));
+
+on("activate", async () => {
+  for (const name of await caches.keys()) if (name !== VERSION) await caches.delete(name);
+});
+on("push", ({ data }) => {
+  const message = data.json();
+  return registration.showNotification(message.title, message);
+});
+on("notificationclick", ({ notification }) => {
+  notification.close();
+  return clients.openWindow(notification.data);
+});
+
+const keep = async (request) => {
+  const cache = await caches.open(VERSION);
+  await cache.match(request) ?? await cache.add(request);
+  return cache.match(request);
+};
+addEventListener("fetch", (event) => FILES.test(event.request.url) && event.respondWith(keep(event.request)));

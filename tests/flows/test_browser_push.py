@@ -1,0 +1,84 @@
+"""Push in a browser: turning it on, and what the service worker keeps. The push service itself is
+on the internet, so the browser is given a subscription."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .browser import Visit, button
+
+pytestmark = pytest.mark.gate
+# An address that this server may not send to, and one that it may: nothing is sent in this test.
+PRIVATE, PUBLIC = "https://127.0.0.1/push/1", "https://1.1.1.1/push/1"
+SUBSCRIBE = """([endpoint, permission]) => {
+  Notification.requestPermission = async () => permission;
+  PushManager.prototype.subscribe = async ({ applicationServerKey: key, userVisibleOnly }) => {
+    if (!key || !userVisibleOnly) throw new Error("not as browsers want it");
+    const p256dh = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-"
+      + "Ts1XbjhazAkj7I99e8QcYP7DkM";
+    return { endpoint, keys: { p256dh, auth: "tBHItJI5svbpez7KI4CCXg" } };
+  };
+}"""
+
+
+def open_section(visit: Visit, **options: Any) -> Page:
+    tab = visit.tab(**options)
+    tab.goto("/settings/#notifications")
+    return tab
+
+
+def turn_on(tab: Page, endpoint: str = PUBLIC, permission: str = "granted") -> None:
+    tab.evaluate(SUBSCRIBE, [endpoint, permission])
+    button(tab, "Turn on").click()
+
+
+def test_push_is_turned_on_shown_and_turned_off(visit: Visit) -> None:
+    tab = open_section(visit)
+    turn_on(tab)
+    section = tab.locator("#notifications")
+    expect(section.get_by_text("This device")).to_be_visible()
+    expect(button(section, "Turn on")).to_have_count(0)
+    section.get_by_role("button", name=re.compile("^Turn off push on")).click()
+    expect(button(section, "Turn on")).to_be_visible()
+
+
+def test_a_browser_that_does_not_allow_it_says_so(visit: Visit) -> None:
+    tab = open_section(visit)
+    turn_on(tab, permission="denied")
+    said = "This browser does not allow push notifications here."
+    expect(tab.locator("[data-announcements]")).to_contain_text(said)
+
+
+def test_an_address_inside_the_network_is_refused_with_a_sentence(visit: Visit) -> None:
+    visit.witness.excuse("422")
+    tab = open_section(visit)
+    turn_on(tab, PRIVATE)
+    expect(tab.locator("#notifications").get_by_role("alert")).to_contain_text("is not allowed")
+
+
+def test_without_javascript_the_page_says_what_it_needs(visit: Visit) -> None:
+    visit.witness.excuse("422")
+    tab = open_section(visit, java_script_enabled=False)
+    button(tab, "Turn on").click()
+    alert = tab.locator("#notifications").get_by_role("alert")
+    expect(alert).to_contain_text("Push messages need JavaScript.")
+
+
+def test_the_worker_keeps_static_files_only(visit: Visit) -> None:
+    tab = open_section(visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device")).to_be_visible()
+    tab.wait_for_load_state()
+    for address in ("/consents/", "/usage/"):  # the worker serves the pages from the next one on
+        tab.goto(address)
+    tab.wait_for_function("() => navigator.serviceWorker.controller")
+    kept = tab.evaluate("""async () => {
+      const names = await caches.keys(), cache = await caches.open(names[0]);
+      return [names.length, (await cache.keys()).map(({ url }) => new URL(url).pathname)];
+    }""")
+    assert kept[0] == 1
+    assert kept[1]
+    assert all(re.fullmatch(r"/static/.+\.[0-9a-f]{12}\.\w+", path) for path in kept[1]), kept
