@@ -80,7 +80,7 @@ def load_setup_checklist(admin: Member) -> SetupChecklist | None:
             name="service",
             title=SERVICE,
             help=SERVICE_HELP,
-            address=reverse("admin:mcpconfig_service_add"),
+            address=reverse("admin:mcpconfig_service_connect"),
             is_done=service is not None,
         ),
         SetupStep(
