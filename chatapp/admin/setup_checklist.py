@@ -117,4 +117,4 @@ def _is_offered_model(admin: Member) -> bool:
 def _find_tools_page(service_id: int | None) -> str:
     if service_id is None:
         return reverse("admin:mcpconfig_service_changelist")
-    return reverse("admin:mcpconfig_service_tools", args=[service_id])
+    return reverse("admin:mcpconfig_service_review_tools", args=[service_id])

@@ -268,7 +268,7 @@ def _describe_name(name: str, visit: _Visit) -> ProbeStep:
         if visit.name
         else _("The service has not given its name. Tool names start with %(prefix)s")
     )
-    return ProbeStep(name="name", state="passed", detail=text % values)
+    return ProbeStep(name="name", state="passed" if visit.name else "later", detail=text % values)
 
 
 def _describe_tools(
@@ -278,7 +278,8 @@ def _describe_tools(
     if listing is None:
         if best.is_refused and not has_credentials:
             detail = _("Listed after the first sign-in. Confirm them then.")
-            return _postpone("tools", detail), _postpone("tokens")
+            known_later = _postpone("tokens", _("Known after the first sign-in."))
+            return _postpone("tools", detail), known_later
         if not best.transport and not best.is_refused:
             return _postpone("tools"), _postpone("tokens")
         error = best.error or timeout_error()

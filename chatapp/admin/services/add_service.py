@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -24,7 +24,6 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
 from chatapp.admin.badges import render_badge
-from chatapp.admin.policy.tested_saves import SaveRefused, save_with_tests, warn_about_failing
 from chatapp.models import Member
 from chatapp.permissions.reasons import translate_reason
 from chatapp.providers.access.model_choice import list_offered_models
@@ -257,25 +256,17 @@ def _store(
 ) -> HttpResponse:
     refuse = partial(_render, pages, request, draft, form, status=422)
 
-    def store() -> tuple[Service, int]:
-        made: tuple[Service, int] = service_adding.add_service(
-            form, listing, ticked, is_enabled=is_enabled
-        )
-        pages.log_addition(request, made[0], _("Added after a check of its address."))
-        return made
-
     draft_id = draft.pk
     try:
-        (service, confirmed), failing = save_with_tests(store)
-    except SaveRefused as refused:
-        draft.pk = draft_id
-        form.instance.pk = None
-        return refuse(problem=" ".join(refused.sentences))
+        with transaction.atomic():
+            service, confirmed = service_adding.add_service(
+                form, listing, ticked, is_enabled=is_enabled
+            )
+            pages.log_addition(request, service, _("Added after a check of its address."))
     except IntegrityError:
         draft.pk = draft_id
         form.add_error("name", _("This name is taken. Choose another one."))
         return refuse(problem=_("Nothing was saved. Correct the marked fields."))
-    warn_about_failing(request, failing)
     text = ngettext(
         "%(service)s is added, with %(count)s confirmed tool.",
         "%(service)s is added, with %(count)s confirmed tools.",

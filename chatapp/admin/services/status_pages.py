@@ -40,7 +40,7 @@ def show_status(pages: ServicePages, request: MemberRequest, service: Service) -
     context = {
         "service": service,
         "tab": "status",
-        "title": str(service),
+        "title": _("Status of %(service)s") % {"service": service},
         "state": health.render_state(service),
         "next_try": health.describe_next_try(service),
         "capabilities": _list_capabilities(service),
@@ -117,7 +117,7 @@ def show_people(pages: ServicePages, request: MemberRequest, service: Service) -
     context = {
         "service": service,
         "tab": "people",
-        "title": _("People of %(service)s") % {"service": service},
+        "title": _("Members of %(service)s") % {"service": service},
         "available_to": _describe_access(service),
         "page": page,
         "signs_in": signs_in,

@@ -16,7 +16,7 @@ def make(**fields: object) -> Service:
 
 
 def tools_of(client: Client, service: Service) -> Element:
-    url = reverse("admin:mcpconfig_service_tools", args=[service.pk])
+    url = reverse("admin:mcpconfig_service_review_tools", args=[service.pk])
     return parse(client.get(url).content.decode()).one(id="content-main")
 
 
@@ -61,7 +61,7 @@ def test_every_page_of_a_service_leads_to_the_others(
 
 
 def test_only_admins_see_the_tools(stranger: Member, stranger_client: Client) -> None:
-    url = reverse("admin:mcpconfig_service_tools", args=[make().pk])
+    url = reverse("admin:mcpconfig_service_review_tools", args=[make().pk])
     assert stranger_client.get(url).status_code == 302
     stranger.is_staff = True
     stranger.save()
