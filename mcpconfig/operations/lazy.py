@@ -22,6 +22,11 @@ else:
     tasks = LazyModule("mcpconfig.operations.tasks")
 
 __all__ = [
-    *("company_sign_in", "operations", "reading", "service_adding", "service_probe"),
-    *("sign_in", "tasks"),
+    "company_sign_in",
+    "operations",
+    "reading",
+    "service_adding",
+    "service_probe",
+    "sign_in",
+    "tasks",
 ]

@@ -170,6 +170,6 @@ def test_every_tab_is_a_link_and_every_act_is_still_there(
     tabs = page.one("nav", aria_label="Pages of Shop").all("a")
     named = ["Status", "Tools", "Resources", "Prompts", "Members", "Exchanges", "Changes"]
     assert [each.text for each in tabs] == [*named, "Settings"]
-    assert {"Test connection", "Fetch tools", "Disable"} <= set(page.buttons)
+    assert {"Test connection", "Fetch tools", "Disable"} <= set(page.buttons())
     settings = admin_client.get(reverse("admin:mcpconfig_service_change", args=[service.pk]))
     assert "Test connection" in settings.content.decode()
