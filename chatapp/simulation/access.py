@@ -191,9 +191,10 @@ def judge_members(
     each of these groups; without groups, for somebody in no group. Two statements."""
     nobody = Member(pk=0)
     base = load_policies([nobody])[nobody.pk]
+    wanted: list[Group | None] = [*groups] or [None]
     return [
         (group, [_judge(tool, _join_group(base, group), Counter(), "act") for tool in tools])
-        for group in (groups or [None])
+        for group in wanted
     ]
 
 

@@ -116,7 +116,7 @@ class AddServiceForm(ServiceForm):
 
     def _find_person(self, username: str) -> AbstractUser | None:
         people = get_user_model().objects.filter(is_active=True, username=username)
-        found: AbstractUser | None = people.first()  # type: ignore[assignment]
+        found: AbstractUser | None = people.first()
         if found is None:
             self.add_error("person", _("Nobody with this user name can sign in."))
         return found
@@ -144,14 +144,14 @@ def start_draft(person: AbstractUser, template: ServiceTemplate | None) -> Servi
             "allows_private_addresses": template.allows_private,
         }
     return ServiceDraft(
-        id=uuid.uuid4(), person=person, template=template.key if template else "", typed=typed
+        id=uuid.uuid4(), person_id=person.pk, template=template.key if template else "", typed=typed
     )
 
 
 def find_draft(person: AbstractUser, draft_id: uuid.UUID) -> ServiceDraft | None:
     """Return this admin's draft of this id."""
     since = timezone.now() - ServiceDraft.LIFETIME
-    return ServiceDraft.objects.filter(pk=draft_id, person=person, created_at__gte=since).first()
+    return ServiceDraft.objects.filter(pk=draft_id, person_id=person.pk, created_at__gte=since).first()
 
 
 def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
@@ -213,7 +213,7 @@ def build_service(draft: ServiceDraft) -> Service:
         allows_private_addresses=bool(typed.get("allows_private_addresses")),
         client_id=typed.get("client_id", ""),
         scopes=typed.get("scopes", ""),
-        owner=owner,  # type: ignore[misc]
+        owner=owner,
     )
 
 

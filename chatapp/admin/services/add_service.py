@@ -177,7 +177,7 @@ def _require_sound_secrets(form: AddServiceForm) -> None:
     """Refuse a token or headers that no request can carry, before they are sent."""
     for name in ("bearer", "headers"):
         if name in form.errors and name in form.kept:
-            raise OperationError(kind="configuration", message=" ".join(form.errors[name]))
+            raise OperationError(kind="configuration", message=" ".join(map(str, form.errors[name])))
 
 
 # --- save ----------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _show_changes(
 ) -> HttpResponse:
     """Show the tools as they are now. Those that changed are not ticked, because nobody has read
     their new definitions."""
-    report = draft.report | {
+    report = (draft.report or {}) | {
         "tools": [asdict(tool) for tool in listing.tools],
         "left_out": [asdict(tool) for tool in listing.left_out],
     }

@@ -226,7 +226,8 @@ def _time_calls(service: Service, names: Collection[str]) -> dict[str, float]:
     times = calls.order_by("-sent_at").values_list("tool_name", "sent_at", "finished_at")
     found: defaultdict[str, list[float]] = defaultdict(list)
     for name, sent, finished in times[:MAX_TIMED_CALLS]:
-        found[name].append((finished - sent).total_seconds())
+        if sent is not None and finished is not None:
+            found[name].append((finished - sent).total_seconds())
     return {name: compute_p95(seconds) for name, seconds in found.items()}
 
 

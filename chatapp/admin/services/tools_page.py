@@ -41,7 +41,7 @@ def show_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) ->
         "tab": "tools",
         "title": _("Tools of %(service)s") % {"service": service},
         "page": page,
-        "rows": build_rows(service, page.object_list, list_groups_of(service, group)),
+        "rows": build_rows(service, list(page.object_list), list_groups_of(service, group)),
         "total": len(entries),
         "waiting": waiting,
         "changed": sum(entry.state == "changed" for entry in entries),

@@ -82,7 +82,7 @@ class Page:
 
     def __init__(self, client: Client, url: str, **fields: Any) -> None:
         self.client = client
-        answer = client.post(
+        answer: Any = client.post(
             FIRST, {"url": url, "allows_private_addresses": "on", "act": "check", **fields}
         )
         assert answer.status_code == 302, read_problem(answer)
@@ -144,7 +144,8 @@ def test_nothing_is_saved_by_a_check_and_only_low_risks_are_ticked(
 
 
 def test_a_private_address_says_which_switch_to_turn_on(admin_client: Client, shop: Shop) -> None:
-    answer = admin_client.post(FIRST, {"url": shop.url.replace("http", "https"), "act": "check"})
+    posted = {"url": shop.url.replace("http", "https"), "act": "check"}
+    answer: Any = admin_client.post(FIRST, posted)
     page = parse(admin_client.get(answer.url).content.decode())
 
     assert page.one(id="probe").all("a", href="#id_allows_private_addresses")
