@@ -151,7 +151,8 @@ def start_draft(person: AbstractUser, template: ServiceTemplate | None) -> Servi
 def find_draft(person: AbstractUser, draft_id: uuid.UUID) -> ServiceDraft | None:
     """Return this admin's draft of this id."""
     since = timezone.now() - ServiceDraft.LIFETIME
-    return ServiceDraft.objects.filter(pk=draft_id, person_id=person.pk, created_at__gte=since).first()
+    mine = ServiceDraft.objects.filter(person_id=person.pk, created_at__gte=since)
+    return mine.filter(pk=draft_id).first()
 
 
 def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:

@@ -177,7 +177,8 @@ def _require_sound_secrets(form: AddServiceForm) -> None:
     """Refuse a token or headers that no request can carry, before they are sent."""
     for name in ("bearer", "headers"):
         if name in form.errors and name in form.kept:
-            raise OperationError(kind="configuration", message=" ".join(map(str, form.errors[name])))
+            said = " ".join(map(str, form.errors[name]))
+            raise OperationError(kind="configuration", message=said)
 
 
 # --- save ----------------------------------------------------------------------------------------

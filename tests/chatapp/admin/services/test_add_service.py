@@ -390,9 +390,7 @@ def test_without_ticks_no_tool_is_confirmed(admin_client: Client, shop: Shop) ->
     assert confirmed(Service.objects.get()) == set()
 
 
-def test_tools_that_cannot_be_read_again_are_not_saved(
-    admin_client: Client, shop: Shop
-) -> None:
+def test_tools_that_cannot_be_read_again_are_not_saved(admin_client: Client, shop: Shop) -> None:
     page = Page(admin_client, shop.url)
     boxes = page.boxes
     shop.fails = True
