@@ -314,8 +314,7 @@ def _render(
         "suggested": WAYS[report.authentication][0] if report and report.authentication else "",
         "asked_scopes": report.scopes if report else "",
         "ways": [
-            (value, *text, value == (typed.get("authentication") or "none"))
-            for value, text in WAYS.items()
+            (value, *text, value == typed.get("authentication")) for value, text in WAYS.items()
         ],
         "access": [
             (value, text, ACCESS_HELP[value], value == (typed.get("access") or "admins"))
