@@ -72,7 +72,14 @@ from chatapp.notifications import push_keys
 from chatapp.rendering.pages import fragments
 from chatapp.sharing import links
 from chatapp.sharing.tokens import make_token
-from mcpconfig.models import Exchange, IdentityProvider, OAuthAttempt, Service, ToolDefinition
+from mcpconfig.models import (
+    Exchange,
+    IdentityProvider,
+    OAuthAttempt,
+    Service,
+    ServiceDraft,
+    ToolDefinition,
+)
 
 from .chatapp.rendering.cards.test_question_form import form
 from .turns import rows
@@ -148,6 +155,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             **_ids_of_calls(owner, token),
             **_ids_of_own_pages(owner),
             **_ids_of_admin_pages(owner),
+            "service_draft": ServiceDraft.objects.create(person=admin).pk,
             **_ids_of_projects(owner),
             "token": token.pk,
             "sign_in_link": SignInLink.issue(owner),

@@ -51,6 +51,12 @@ SECTIONS = (
             Page(model="mcpconfig.service", count="failing_services"),
             Page(
                 model="mcpconfig.service",
+                view="mcpconfig_service_connect",
+                title=_lazy("Add a service"),
+                rights=("mcpconfig.add_service", "mcpconfig.change_service"),
+            ),
+            Page(
+                model="mcpconfig.service",
                 view="mcpconfig_service_health",
                 title=_lazy("Service health"),
                 rights=("mcpconfig.change_service",),

@@ -80,7 +80,7 @@ def load_setup_checklist(admin: Member) -> SetupChecklist | None:
             name="service",
             title=SERVICE,
             help=SERVICE_HELP,
-            address=reverse("admin:mcpconfig_service_add"),
+            address=reverse("admin:mcpconfig_service_connect"),
             is_done=service is not None,
         ),
         SetupStep(
@@ -117,4 +117,4 @@ def _is_offered_model(admin: Member) -> bool:
 def _find_tools_page(service_id: int | None) -> str:
     if service_id is None:
         return reverse("admin:mcpconfig_service_changelist")
-    return reverse("admin:mcpconfig_service_tools", args=[service_id])
+    return reverse("admin:mcpconfig_service_review_tools", args=[service_id])

@@ -177,12 +177,30 @@ def judge_groups(
         may_use = service.is_enabled and (
             everybody or (by_groups and group is not None and group.pk in opened)
         )
-        facts = PersonFacts(id=0, groups=frozenset({group.pk} if group else ()))
-        policy = replace(base, person=facts)
+        policy = _join_group(base, group)
         cells = [_judge(tool, policy, Counter(), mode) if may_use else NO_ACCESS for tool in tools]
         members = getattr(group, "members", 0)
         rows.append(AccessRow(group=group, cells=tuple(cells), members=members))
     return rows
+
+
+def judge_members(
+    service: Service, tools: Sequence[Tool], groups: Sequence[Group]
+) -> list[tuple[Group | None, list[Cell]]]:
+    """Return what would happen to calls of these tools by somebody who may use the service, for
+    each of these groups; without groups, for somebody in no group. Two statements."""
+    nobody = Member(pk=0)
+    base = load_policies([nobody])[nobody.pk]
+    wanted: list[Group | None] = [*groups] or [None]
+    return [
+        (group, [_judge(tool, _join_group(base, group), Counter(), "act") for tool in tools])
+        for group in wanted
+    ]
+
+
+def _join_group(base: Policy, group: Group | None) -> Policy:
+    facts = PersonFacts(id=0, groups=frozenset({group.pk} if group else ()))
+    return replace(base, person=facts)
 
 
 def list_groups() -> QuerySet[Group]:

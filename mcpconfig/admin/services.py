@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
@@ -126,7 +127,8 @@ class ServiceAdmin(ServicePages):
             self.make_service_path("retry/", "retry", self.retry, "POST"),
             self.make_service_path("fetch-tools/", "fetch_tools", self.fetch, "POST"),
             self.make_service_path("confirm-tools/", "confirm_tools", self.confirm, "POST"),
-            self.make_service_path("tools/", "tools", self.show_tools),
+            self.make_service_path("tools/review/", "review_tools", self.show_tools),
+            self.make_service_path("switch/", "switch", self.switch, "POST"),
             self.make_service_path(
                 "sign-ins/", "sign_ins", show_sign_ins, allows=may_view_sign_ins
             ),
@@ -230,6 +232,14 @@ class ServiceAdmin(ServicePages):
         title = _("Retry failed") if error else _("The service works again")
         return self.render_result(request, service, title, error=error)
 
+    def switch(self, request: HttpRequest, service: Service) -> HttpResponse:
+        """Enable or disable the service, as the page that was shown said."""
+        is_enabled = request.POST.get("enable") == "1"
+        _set_enabled(Service.objects.filter(pk=service.pk), is_enabled=is_enabled)
+        text = _("Enabled %(service)s.") if is_enabled else _("Disabled %(service)s.")
+        messages.success(request, text % {"service": service})
+        return redirect("admin:mcpconfig_service_status", service.pk)
+
     def fetch(self, request: HttpRequest, service: Service) -> HttpResponse:
         try:
             tools = async_to_sync(fetch_tools)(
@@ -243,7 +253,7 @@ class ServiceAdmin(ServicePages):
         return self.render_tools(request, service, text % {"number": len(tools)})
 
     def show_tools(self, request: HttpRequest, service: Service) -> HttpResponse:
-        """Show the tools of the last listing."""
+        """Show the tools of the last listing with their definitions, to confirm them."""
         return self.render_tools(request, service, _("Tools of %(service)s") % {"service": service})
 
     def show_health(self, request: HttpRequest) -> HttpResponse:

@@ -5,6 +5,7 @@ from mcpconfig.models.service import Credential, Look, Service
 from .exchange import Exchange
 from .identity_provider import CompanySignIn, IdentityProvider
 from .oauth import OAuthAttempt, OAuthChallenge, OAuthClient, OAuthGrant, OAuthRevocation
+from .service_draft import ServiceDraft
 from .tool import ToolDefinition, ToolSetting
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "OAuthGrant",
     "OAuthRevocation",
     "Service",
+    "ServiceDraft",
     "ToolDefinition",
     "ToolSetting",
 ]

@@ -11,12 +11,22 @@ if TYPE_CHECKING:
     from mcpconfig.operations import tools as operations
 
     from . import resources as reading
-    from . import tasks
+    from . import service_adding, service_probe, tasks
 else:
     company_sign_in = LazyModule("mcpconfig.oauth.company.sign_in")
     operations = LazyModule("mcpconfig.operations.tools")
     reading = LazyModule("mcpconfig.operations.resources")
+    service_adding = LazyModule("mcpconfig.operations.service_adding")
+    service_probe = LazyModule("mcpconfig.operations.service_probe")
     sign_in = LazyModule("mcpconfig.oauth.sign_in")
     tasks = LazyModule("mcpconfig.operations.tasks")
 
-__all__ = ["company_sign_in", "operations", "reading", "sign_in", "tasks"]
+__all__ = [
+    "company_sign_in",
+    "operations",
+    "reading",
+    "service_adding",
+    "service_probe",
+    "sign_in",
+    "tasks",
+]

@@ -77,7 +77,7 @@ async def test_connection(service: Service, *, acting: Acting | None = None) -> 
     try:
         async with connect(service, acting, "test_connection", options) as connection:
             await request_log(connection)
-            found = await collect_findings(connection, await _fetch_listing(connection))
+            found = await collect_findings(connection, await read_listing(connection))
             report = build_report(connection, found)
     except OperationError as error:
         error.tried = await build_failed_steps(error, service, wire.exchanges)
@@ -119,10 +119,11 @@ async def fetch_listing(
         answers_between_calls=True,
         answers_during_call=True,
     )
-    return await run_safely(service, acting, "list_tools", _fetch_listing, options)
+    return await run_safely(service, acting, "list_tools", read_listing, options)
 
 
-async def _fetch_listing(connection: Connection) -> Listing:
+async def read_listing(connection: Connection) -> Listing:
+    """Return what the service lists over this connection."""
     pages = await fetch_tool_pages(connection)
     fresh_seconds = LIMITS.fresh_seconds
     if pages and "ttl_ms" in pages[0].model_fields_set:

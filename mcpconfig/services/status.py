@@ -81,7 +81,8 @@ def compute_retry_wait(retry: int, error: OperationError) -> timedelta:
 
 async def _schedule_retry(service: Service, error: OperationError, wait: timedelta) -> None:
     """Start a series of retries, unless one has started already or a retry cannot help."""
-    if error.kind not in RETRYABLE or not service.reconnects or not service.most_retries:
+    is_lasting = service.pk is not None and service.reconnects and service.most_retries
+    if error.kind not in RETRYABLE or not is_lasting:
         return
     idle = Service.objects.filter(
         pk=service.pk, url=service.url, is_enabled=True, retries=0, next_retry_at=None
@@ -108,6 +109,8 @@ async def store_fields(service: Service, **fields: Any) -> None:
     """
     for name, value in fields.items():
         setattr(service, name, value)
+    if service.pk is None:  # it is only checked
+        return
     stored = Service.objects.filter(pk=service.pk, url=service.url)
     try:
         await database_sync_to_async(stored.update)(**fields)

@@ -44,7 +44,7 @@ def store_listing(service: Service, listing: Listing) -> list[ToolDefinition]:
     hashes = {hash_definition(service, tool): tool for tool in listing.tools}
     stored = set(service.definitions.filter(hash__in=hashes).values_list("hash", flat=True))
     ToolDefinition.objects.bulk_create(
-        _build_definition(service, hash_, tool)
+        build_definition(service, hash_, tool)
         for hash_, tool in hashes.items()
         if hash_ not in stored
     )
@@ -98,7 +98,7 @@ def _store_listing_time(service: Service, listing: Listing) -> None:
     service.save(update_fields=["tools_listed_at", "tools_fresh_until", "left_out"])
 
 
-def _build_definition(service: Service, hash_: str, tool: Tool) -> ToolDefinition:
+def build_definition(service: Service, hash_: str, tool: Tool) -> ToolDefinition:
     return ToolDefinition(
         service=service,
         hash=hash_,

@@ -24,6 +24,7 @@ from mcpconfig.net.addresses import check_url
 from mcpconfig.net.operation_client import OperationClient
 from mcpconfig.net.outbound import GuardedTransport
 from mcpconfig.net.wire import Wire
+from mcpconfig.secrets.credentials import RequestCredentials
 from mcpconfig.services import status
 from mcpconfig.session import endpoint
 from mcpconfig.session.endpoint import (
@@ -83,7 +84,8 @@ class ConnectionOptions:
     the negotiation succeeds. `detects_again` does so only for a handshake that was detected long
     ago, and uses it if nothing else works. `checks_era` sends a safe request first to a service
     that may have lost its era, because the operation must not be sent twice. `without_credentials`
-    sends no credentials. `wire` gives the caller the exchanges, also if the operation fails.
+    sends no credentials; `credentials` are sent in place of the stored ones. `wire` gives the
+    caller the exchanges, also if the operation fails.
 
     `answers_between_calls` tells a modern service that people answer questions between two calls.
     `answers_during_call` tells a handshake-era service that somebody answers while it waits. A list
@@ -100,6 +102,7 @@ class ConnectionOptions:
     detects_again: bool = False
     checks_era: bool = False
     without_credentials: bool = False
+    credentials: RequestCredentials | None = None
     wire: Wire | None = None
 
 
@@ -130,7 +133,10 @@ async def _connect(
     target: Target | None = None
     try:
         target = await resolve_target(
-            service, acting, with_credentials=not options.without_credentials
+            service,
+            acting,
+            with_credentials=not options.without_credentials,
+            credentials=options.credentials,
         )
         wire.secrets = target.secrets
         async with AsyncExitStack() as stack:

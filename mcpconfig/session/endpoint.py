@@ -13,8 +13,7 @@ from mcpconfig.models import Credential, Service
 from mcpconfig.net.addresses import check_url
 from mcpconfig.oauth.servers.challenges import record_challenge
 from mcpconfig.oauth.tokens import get_access_token
-from mcpconfig.secrets import credentials
-from mcpconfig.secrets.credentials import RequestCredentials
+from mcpconfig.secrets.credentials import RequestCredentials, build_request_credentials
 from mcpconfig.services.status import store_fields
 from mcpconfig.session.sdk_errors import UNSUPPORTED_VERSION
 from mcpconfig.values import builtin
@@ -38,9 +37,14 @@ class Target:
 
 
 async def resolve_target(
-    service: Service, acting: Acting | None, *, with_credentials: bool = True
+    service: Service,
+    acting: Acting | None,
+    *,
+    with_credentials: bool = True,
+    credentials: RequestCredentials | None = None,
 ) -> Target:
-    """Return the target; raise OperationError before anything is sent.
+    """Return the target; raise OperationError before anything is sent. `credentials` replace the
+    stored ones.
 
     A service that a person made may not lead to a private address or to a built-in service,
     whatever its settings say.
@@ -52,11 +56,9 @@ async def resolve_target(
         return Target(url=address.url, headers=bearer, allows_private=True)
     allows_private = service.allows_private_addresses and not is_personal
     check_url(service.url, allows_private=allows_private)
-    shown = (
-        await _load_credentials(service, acting)
-        if with_credentials
-        else RequestCredentials(headers={})
-    )
+    shown = credentials or RequestCredentials(headers={})
+    if with_credentials and credentials is None:
+        shown = await _load_credentials(service, acting)
     return Target(
         url=service.url,
         headers=shown.headers,
@@ -75,9 +77,7 @@ async def _load_credentials(service: Service, acting: Acting | None) -> RequestC
             headers={"authorization": f"Bearer {token}"}, names_a_person=is_own
         )
     stored = Credential.objects.filter(service=service)
-    return credentials.build_request_credentials(
-        service, await database_sync_to_async(stored.first)(), acting
-    )
+    return build_request_credentials(service, await database_sync_to_async(stored.first)(), acting)
 
 
 async def _is_personal(service: Service) -> bool:

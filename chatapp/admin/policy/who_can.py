@@ -94,7 +94,7 @@ def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "modes": MODES.items(),
         "mode": mode,
         "tool": name,
-        "key": [_draw(Cell(outcome=cast(access.Outcome, outcome))) for outcome in OUTCOMES],
+        "key": [draw_outcome(Cell(outcome=cast(access.Outcome, outcome))) for outcome in OUTCOMES],
     }
     if service is not None:
         context |= _build_matrix(request, service, cast(Kind, kind), name, mode)
@@ -111,7 +111,7 @@ def _build_matrix(
     page = people.get_page(request.GET.get("page"))
     of_groups = access.judge_groups(service, tools, list(access.list_groups()[:GROUPS_MAX]), mode)
     of_people = access.judge_people(service, tools, list(page.object_list), mode)
-    rules = _load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
+    rules = load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
     return {
         "tools": [(_break_name(tool.name), render_badge(tool.risk.level)) for tool in tools],
         "columns": columns,
@@ -172,9 +172,9 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     page = pages.get_page(request.GET.get("page"))
     first = max(page.start_index() - 1, 0)
     judged = list(access.judge_catalogue(person, first, page.end_index(), mode))
-    rules = _load_rules(cell for _tool, cell in judged)
+    rules = load_rules(cell for _tool, cell in judged)
     rows = [
-        (tool, render_badge(tool.risk.level), _draw(cell), _explain(cell, person, rules))
+        (tool, render_badge(tool.risk.level), draw_outcome(cell), explain_cell(cell, person, rules))
         for tool, cell in judged
     ]
     title = _("Tools of %(person)s") % {"person": person.display_name}
@@ -199,7 +199,7 @@ def _build_line(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) ->
         title=title,
         help=help_text,
         address=address,
-        outcomes=tuple(map(_draw, row.cells)),
+        outcomes=tuple(map(draw_outcome, row.cells)),
         reasons=tuple(_list_reasons(row, tools, rules)),
         is_person=row.person is not None,
     )
@@ -221,7 +221,7 @@ def _break_name(name: str) -> SafeString:
     return format_html_join(SafeString("_<wbr>"), "{}", ((part,) for part in name.split("_")))
 
 
-def _draw(cell: Cell) -> Outcome:
+def draw_outcome(cell: Cell) -> Outcome:
     word, icon = OUTCOMES[cell.outcome]
     return Outcome(name=cell.outcome, word=str(word), icon=icon, may_change=cell.may_change)
 
@@ -230,7 +230,7 @@ def _list_reasons(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) 
     """Yield each reason once, with its tools if there are others."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for tool, cell in zip(tools, row.cells, strict=True):
-        for reason in _explain(cell, row.person, rules):
+        for reason in explain_cell(cell, row.person, rules):
             key = (reason.text, reason.rule, reason.address)
             found.setdefault(key, []).append(tool.name)
     for (text, rule, address), names in found.items():
@@ -238,7 +238,7 @@ def _list_reasons(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) 
         yield Reason(text=text, tools=named, rule=rule, address=address)
 
 
-def _explain(cell: Cell, person: Member | None, rules: dict[int, str]) -> list[Reason]:
+def explain_cell(cell: Cell, person: Member | None, rules: dict[int, str]) -> list[Reason]:
     if cell.decision is None:
         return [Reason(text=_("The service is switched off or not open to them."))]
     explained = [_explain_decision(cell.decision, person, rules)]
@@ -257,7 +257,7 @@ def _explain_decision(decision: Decision, person: Member | None, rules: dict[int
     return Reason(text=text, rule=rules[rule_id], address=address)
 
 
-def _load_rules(cells: Iterable[Cell]) -> dict[int, str]:
+def load_rules(cells: Iterable[Cell]) -> dict[int, str]:
     found = (cell.decision.rule_id for cell in cells if cell.decision is not None)
     ids = {rule_id for rule_id in found if rule_id is not None}
     return dict(PolicyRule.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}

@@ -7,7 +7,7 @@ from functools import partial
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from chatapp.admin.policy.tested_saves import (
@@ -21,7 +21,7 @@ from mcpconfig.admin.tools import ToolSettingInline
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
-from . import resources, try_tool
+from . import add_service, resources, status_pages, tools_page, try_tool
 from .tool_changes import add_changes
 from .tools import DrawnToolsInline
 
@@ -55,9 +55,18 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     def get_urls(self) -> list[URLPattern]:
         methods, tool = "GET HEAD POST", "tools/<str:definition_hash>/try/"
         trial, content = "trials/<uuid:trial_id>/", "trials/<uuid:trial_id>/content/<int:index>/"
+        act_on_tools = partial(tools_page.act_on_tools, self)
         show_resources = partial(resources.show_resources, self)
         show_prompt = partial(resources.show_prompt, self)
+        add = self.admin_site.admin_view(partial(add_service.add_service, self))
         own = [
+            path("connect/", add, name="mcpconfig_service_connect"),
+            path("connect/<uuid:draft_id>/", add, name="mcpconfig_service_connect_draft"),
+            self.make_service_path("status/", "status", partial(status_pages.show_status, self)),
+            self.make_service_path("people/", "people", partial(status_pages.show_people, self)),
+            self.make_service_path("changes/", "changes", partial(status_pages.show_changes, self)),
+            self.make_service_path("tools/", "tools", partial(tools_page.show_tools, self)),
+            self.make_service_path("tools/act/", "act_on_tools", act_on_tools, "POST"),
             self.make_service_path(tool, "try", partial(try_tool.try_tool, self), methods),
             self.make_service_path(trial, "trial", partial(try_tool.show_trial, self)),
             self.make_service_path(content, "trial_content", try_tool.serve_trial_content),

@@ -47,6 +47,7 @@ PACKAGES = {
 TASKS = {
     "send_reminders": _lazy("Send email reminders"),
     "write_anchors": _lazy("Write anchors of the log"),
+    "look_for_notifications": _lazy("Look for what to notify members of"),
     "delete_old_notifications": _lazy("Delete old notifications"),
     "prune_events": _lazy("Delete events that every page has seen"),
     "remove_deleted_chats": _lazy("Remove deleted chats and projects"),

@@ -1,6 +1,7 @@
 """The OAuth client of this application at an authorization server: entered by an admin, the
 metadata document, or registered dynamically. Bound to that server's issuer."""
 
+import json
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from pydantic import ValidationError
 from mcpconfig.models import Credential, OAuthClient, Service
 from mcpconfig.secrets import credentials, oauth_secrets
 from mcpconfig.values.errors import OperationError
+from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import make_storable
 
 from .client_metadata import GRANT_TYPES, NAME, build_published_redirect_uri, get_document_url
 from .discovery import Authority
@@ -43,7 +46,10 @@ async def get_client(
                 "service’s settings."
             ),
         )
-    return await _register(http, service, authority, redirect, scope)
+    registered = await request_registration(http, authority, redirect, scope)
+    return await database_sync_to_async(store_registration)(
+        service, authority.issuer, redirect, scope, registered
+    )
 
 
 def _get_entered_client(service: Service, authority: Authority, redirect: str) -> OAuthClient:
@@ -120,9 +126,9 @@ def _find_registration(
     return None
 
 
-async def _register(
-    http: OAuthHttp, service: Service, authority: Authority, redirect: str, scope: str
-) -> OAuthClient:
+async def request_registration(
+    http: OAuthHttp, authority: Authority, redirect: str, scope: str
+) -> OAuthClientInformationFull:
     """Register dynamically (RFC 7591)."""
     is_local = (urlsplit(redirect).hostname or "") in LOOPBACK_NAMES
     wanted = OAuthClientMetadata.model_validate(
@@ -140,9 +146,7 @@ async def _register(
     answer = await http.post_json(
         str(authority.metadata.registration_endpoint), "oauth/register", body
     )
-    return await database_sync_to_async(_store_registration)(
-        service, authority, redirect, scope, _parse_registration(answer, authority)
-    )
+    return _parse_registration(answer, authority)
 
 
 def _choose_registration_method(authority: Authority) -> str:
@@ -182,12 +186,25 @@ def _registration_error(answer: HttpAnswer, authority: Authority) -> OperationEr
         hint=hint,
         was_sent=False,
         is_definite=True,
+        status=answer.status,
+        tried=((f"POST {authority.metadata.registration_endpoint}", _quote_answer(answer)),),
     )
 
 
-def _store_registration(
+def _quote_answer(answer: HttpAnswer) -> str:
+    """Return the status and the OAuth error of a refusal, which an admin needs to fix it."""
+    said = {
+        name: value[: LIMITS.log_characters]
+        for name in ("error", "error_description")
+        if isinstance(value := (answer.body or {}).get(name), str)
+    }
+    quoted = json.dumps(make_storable(said), ensure_ascii=False) if said else ""
+    return f"{answer.status} {quoted}".strip()
+
+
+def store_registration(
     service: Service,
-    authority: Authority,
+    issuer: str,
     redirect: str,
     scope: str,
     registered: OAuthClientInformationFull,
@@ -197,7 +214,7 @@ def _store_registration(
     client = OAuthClient(
         service=service,
         kind=OAuthClient.Kind.REGISTERED,
-        issuer=authority.issuer,
+        issuer=issuer,
         redirect_uri=redirect,
         client_id=registered.client_id,
         method=registered.token_endpoint_auth_method

@@ -44,7 +44,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Resource:
+class Resource:
     resource: str
     issuers: tuple[str, ...]
     scopes: tuple[str, ...]
@@ -72,7 +72,7 @@ async def get_challenge(http: OAuthHttp, service: Service, person_id: int | None
 async def discover(http: OAuthHttp, challenge: Challenge, known_issuers: set[str]) -> Authority:
     """Return the authorization server. Of several, one that is already known is preferred."""
     url = http.rules.url
-    resource = await _fetch_resource(http, challenge)
+    resource = await fetch_resource(http, challenge)
     if resource is None:
         return await _discover_own_authority(http)
     issuer = next((name for name in resource.issuers if name in known_issuers), resource.issuers[0])
@@ -101,7 +101,7 @@ async def fetch_server_metadata(http: OAuthHttp, issuer: str, url: str) -> OAuth
     return None
 
 
-async def _fetch_resource(http: OAuthHttp, challenge: Challenge) -> _Resource | None:
+async def fetch_resource(http: OAuthHttp, challenge: Challenge) -> Resource | None:
     """Return the metadata of the service (RFC 9728): from the URL in its challenge, then from the
     two well-known places. None if there is none."""
     trouble: HttpAnswer | None = None
@@ -129,21 +129,21 @@ async def _fetch_resource(http: OAuthHttp, challenge: Challenge) -> _Resource | 
     return None
 
 
-def _parse_resource(body: dict[str, Any]) -> _Resource | None:
+def _parse_resource(body: dict[str, Any]) -> Resource | None:
     """Return the document with its names unchanged, because names are compared character by
     character."""
     try:
         read = ProtectedResourceMetadata.model_validate(body)
     except ValidationError:
         return None
-    return _Resource(
+    return Resource(
         resource=str(body["resource"]),
         issuers=tuple(str(name) for name in body["authorization_servers"]),
         scopes=tuple(read.scopes_supported or ()),
     )
 
 
-def _check_resource(url: str, described: _Resource) -> _Resource:
+def _check_resource(url: str, described: Resource) -> Resource:
     """A token is requested for the resource that the document names, so it must be this service."""
     own = resource_url_from_server_url(url)
     if not check_resource_allowed(requested_resource=own, configured_resource=described.resource):

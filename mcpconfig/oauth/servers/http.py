@@ -107,9 +107,12 @@ class AddressRules:
     async def of(cls, service: Service) -> "AddressRules":
         """Return the rules for the service as it is now: one of a person without admin rights may
         use no private address."""
-        fresh = Service.objects.select_related("owner").filter(pk=service.pk)
-        found = await database_sync_to_async(fresh.first)()
-        is_personal = found is None or found.is_personal
+        if service.pk is None:  # an admin is adding it
+            is_personal = service.is_personal
+        else:
+            fresh = Service.objects.select_related("owner").filter(pk=service.pk)
+            found = await database_sync_to_async(fresh.first)()
+            is_personal = found is None or found.is_personal
         return cls(
             url=service.url, allows_private=service.allows_private_addresses and not is_personal
         )

@@ -96,7 +96,7 @@ def test_each_open_step_links_to_its_page(admin_client: Client) -> None:
     assert len(links) == len(STEPS)
     assert all(admin_client.get(link).status_code == 200 for link in links)
     service = add_service()
-    assert f"/admin/mcpconfig/service/{service.pk}/tools/" in list_links(admin_client)
+    assert f"/admin/mcpconfig/service/{service.pk}/tools/review/" in list_links(admin_client)
 
 
 def test_the_checklist_goes_away_when_all_is_done(admin_client: Client) -> None:

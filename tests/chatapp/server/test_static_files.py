@@ -56,6 +56,7 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     alone = {
         "css/admin.css",
         "css/admin_cards.css",
+        "css/admin_services.css",
         "css/settings.css",
         "js/app_frame.js",
         "js/figure_view.js",

@@ -33,7 +33,7 @@ class Page:
     def __init__(self, client: Client, service: Service, *ticked: str) -> None:
         pages = [
             reverse(f"admin:mcpconfig_service_{name}", args=[service.pk])
-            for name in ("tools", "confirm_tools")
+            for name in ("review_tools", "confirm_tools")
         ]
         posted = {"definition": ticked}
         answer = client.post(pages[1], posted) if ticked else client.get(pages[0])

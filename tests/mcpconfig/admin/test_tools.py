@@ -16,7 +16,7 @@ def make(**fields: object) -> Service:
 
 
 def tools_of(client: Client, service: Service) -> Element:
-    url = reverse("admin:mcpconfig_service_tools", args=[service.pk])
+    url = reverse("admin:mcpconfig_service_review_tools", args=[service.pk])
     return parse(client.get(url).content.decode()).one(id="content-main")
 
 
@@ -50,18 +50,19 @@ def test_every_page_of_a_service_leads_to_the_others(
     admin_client: Client, authentication: str, has_sign_ins: bool
 ) -> None:
     service = make(authentication=authentication, is_enabled=False)
-    names = ["change", "tools", "resources", "prompts", *["sign_ins"] * has_sign_ins]
+    names = ["status", "tools", "resources", "prompts", "people", *["sign_ins"] * has_sign_ins]
+    names += ["changes", "change"]
     addresses = [reverse(f"admin:mcpconfig_service_{name}", args=[service.pk]) for name in names]
     for address in addresses:
         html = admin_client.get(address).content.decode()
         links = parse(html).one("nav", aria_label="Pages of One").all("a")
-        assert [link["href"] for link in links[:-1]] == addresses
+        assert [link["href"] for link in links if "exchange" not in link["href"]] == addresses
         assert [link["href"] for link in links if "aria-current" in link] == [address]
         assert " style=" not in html and "<style" not in html
 
 
 def test_only_admins_see_the_tools(stranger: Member, stranger_client: Client) -> None:
-    url = reverse("admin:mcpconfig_service_tools", args=[make().pk])
+    url = reverse("admin:mcpconfig_service_review_tools", args=[make().pk])
     assert stranger_client.get(url).status_code == 302
     stranger.is_staff = True
     stranger.save()

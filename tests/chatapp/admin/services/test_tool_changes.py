@@ -27,7 +27,7 @@ def tool(**fields: Any) -> Tool:
 
 
 def page(client: Client, service: Service) -> Element:
-    answer = client.get(reverse("admin:mcpconfig_service_tools", args=[service.pk]))
+    answer = client.get(reverse("admin:mcpconfig_service_review_tools", args=[service.pk]))
     return parse(answer.content.decode()).one("form", id="service-tools")
 
 

@@ -1,0 +1,268 @@
+"""Services that are being added: the form of the page, and the draft that keeps what was typed."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcpconfig.models import Service, ServiceDraft
+from mcpconfig.secrets import draft_secrets, header_templates
+from mcpconfig.secrets.credentials import RequestCredentials
+from mcpconfig.secrets.draft_secrets import DraftSecrets
+from mcpconfig.values.acting import Acting
+from mcpconfig.values.probe import ProbeReport, Registration
+
+from .service_form import SECRETS, ServiceForm
+from .service_templates import ServiceTemplate
+
+Authentication = Service.Authentication
+Visibility = Service.Visibility
+
+# A limit, so that pages that were left open do not collect rows.
+MAX_DRAFTS = 20
+ACCESS_CHOICES = [
+    ("admins", gettext_lazy("Only admins")),
+    ("groups", gettext_lazy("Groups")),
+    ("person", gettext_lazy("One member")),
+    ("everyone", gettext_lazy("Everyone")),
+]
+# The secrets that each sign-in uses. Others are not stored with the service.
+_SECRETS_OF: dict[str, Sequence[str]] = {
+    Authentication.BEARER: ("bearer",),
+    Authentication.HEADERS: ("headers",),
+    Authentication.OAUTH_USER: ("client_secret",),
+    Authentication.OAUTH_SHARED: ("client_secret",),
+    Authentication.CLIENT_CREDENTIALS: ("client_secret",),
+    Authentication.COMPANY: ("client_secret",),
+}
+
+
+class AddServiceForm(ServiceForm):
+    """The fields of a new service. An empty secret keeps the one in the draft."""
+
+    access = forms.ChoiceField(
+        label=gettext_lazy("Who may use it"),
+        choices=ACCESS_CHOICES,
+        widget=forms.RadioSelect,
+        initial="admins",
+    )
+    person = forms.CharField(
+        label=gettext_lazy("User name"), required=False, max_length=150, strip=True
+    )
+
+    class Meta(ServiceForm.Meta):
+        fields = (  # type: ignore[assignment]
+            *("name", "title", "url", "allows_private_addresses", "authentication"),
+            *("identity_provider", "client_id", "scopes", "groups"),
+        )
+
+    def __init__(self, *args: Any, draft: ServiceDraft, **kwargs: Any) -> None:
+        self.draft = draft
+        self.kept = draft_secrets.open_secrets(draft).typed
+        super().__init__(*args, initial={**(draft.typed or {})}, **kwargs)
+        for field in SECRETS:
+            self.fields[field].help_text = (
+                _("Entered. Leave it empty to keep it.") if field in self.kept else ""
+            )
+        if "headers" not in self.kept:
+            self.fields["headers"].help_text = _(
+                "One per line, as “Name: value”. Values may contain %(placeholders)s."
+            ) % {"placeholders": ", ".join(header_templates.PLACEHOLDERS)}
+        self.fields["name"].required = False
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """The form of a stored service has the owner in a field of its own."""
+        super().add_error("person" if field == "owner" else field, error)
+
+    def clean(self) -> dict[str, Any]:
+        self.cleaned_data = self._apply_access(self._add_kept_secrets(self.cleaned_data))
+        cleaned = super().clean()
+        if not cleaned.get("name") and "name" not in self.errors:
+            self.add_error("name", _("Enter a short name. It prefixes the names of its tools."))
+        return cleaned
+
+    def _add_kept_secrets(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Use the secrets of the draft for the chosen sign-in, and forget those of others."""
+        used = _SECRETS_OF.get(cleaned.get("authentication", ""), ())
+        for field in SECRETS:
+            if field not in used:
+                cleaned[field] = {} if field == "headers" else ""
+            elif not cleaned.get(field) and field in self.kept:
+                kept = self.kept[field]
+                cleaned[field] = parse_headers(kept) if field == "headers" else kept
+        return cleaned
+
+    def _apply_access(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        access = cleaned.get("access", "admins")
+        cleaned["visibility"] = {
+            "groups": Visibility.GROUPS,
+            "everyone": Visibility.EVERYONE,
+        }.get(access, Visibility.PRIVATE)
+        if access == "person":
+            cleaned["owner"] = self._find_person(cleaned.get("person", ""))
+        if access != "groups":
+            cleaned["groups"] = []
+        self.instance.visibility, self.instance.owner = cleaned["visibility"], cleaned.get("owner")
+        return cleaned
+
+    def _find_person(self, username: str) -> AbstractUser | None:
+        people = get_user_model().objects.filter(is_active=True, username=username)
+        found: AbstractUser | None = people.first()
+        if found is None:
+            self.add_error("person", _("Nobody with this user name can sign in."))
+        return found
+
+    def _keeps_secret(self, field: str) -> bool:
+        return False
+
+
+def parse_headers(text: str) -> dict[str, str]:
+    """Return the headers of lines that the form has checked."""
+    pairs = (line.partition(":") for line in text.splitlines() if line.strip())
+    return {name.strip(): value.strip() for name, _colon, value in pairs}
+
+
+# --- drafts --------------------------------------------------------------------------------------
+def start_draft(person: AbstractUser, template: ServiceTemplate | None) -> ServiceDraft:
+    """Return an unsaved draft with what the template knows."""
+    typed: dict[str, Any] = {"access": "admins"}
+    if template is not None:
+        typed |= {
+            "url": template.url,
+            "name": template.name,
+            "title": template.title,
+            "authentication": template.authentication,
+            "allows_private_addresses": template.allows_private,
+        }
+    return ServiceDraft(
+        id=uuid.uuid4(), person_id=person.pk, template=template.key if template else "", typed=typed
+    )
+
+
+def find_draft(person: AbstractUser, draft_id: uuid.UUID) -> ServiceDraft | None:
+    """Return this admin's draft of this id."""
+    since = timezone.now() - ServiceDraft.LIFETIME
+    mine = ServiceDraft.objects.filter(person_id=person.pk, created_at__gte=since)
+    return mine.filter(pk=draft_id).first()
+
+
+def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
+    """Keep what was typed, so that nothing has to be typed again. Secrets are sealed.
+
+    Secrets that were typed for another server are deleted: they are never sent to a new one.
+    """
+    url, before = posted.get("url", "")[:2000].strip(), draft.typed
+    secrets = draft_secrets.open_secrets(draft)
+    if _get_origin(url) != draft.secrets_origin:
+        secrets = DraftSecrets()
+    typed = {name: posted.get(name, "") for name in SECRETS}
+    kept = {**secrets.typed, **{name: text for name, text in typed.items() if text}}
+    draft.secrets_origin = _get_origin(url)
+    draft_secrets.seal_secrets(draft, DraftSecrets(typed=kept, registration=secrets.registration))
+    draft.typed = {
+        "url": url,
+        "allows_private_addresses": "allows_private_addresses" in posted,
+        "groups": [pk for pk in posted.getlist("groups") if pk.isdecimal()],
+        "ticked": posted.getlist("definition") if "tools_shown" in posted else None,
+        **{name: posted.get(name, before.get(name, ""))[:2000] for name in _TEXTS},
+    }
+
+
+_TEXTS = ("name", "title", "authentication", "identity_provider", "client_id", "scopes") + (
+    "access",
+    "person",
+)
+
+
+def _get_origin(url: str) -> str:
+    """Return scheme, host and port; the whole text if it is no URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else url
+
+
+def save_draft(draft: ServiceDraft) -> None:
+    """Store the draft, and delete old ones and those beyond the limit."""
+    draft.save()
+    ServiceDraft.objects.filter(created_at__lt=timezone.now() - ServiceDraft.LIFETIME).delete()
+    mine = ServiceDraft.objects.filter(person=draft.person_id).order_by("-created_at")
+    old = mine.exclude(pk=draft.pk).values_list("pk", flat=True)[MAX_DRAFTS - 1 :]
+    ServiceDraft.objects.filter(pk__in=list(old)).delete()
+
+
+def build_service(draft: ServiceDraft) -> Service:
+    """Return the service of the draft, unsaved, as the check connects to it."""
+    typed = draft.typed
+    owner = None
+    if typed.get("access") == "person":
+        people = get_user_model().objects.filter(username=typed.get("person", ""))
+        owner = people.first()
+    return Service(
+        name=typed.get("name", ""),
+        url=typed.get("url", ""),
+        allows_private_addresses=bool(typed.get("allows_private_addresses")),
+        client_id=typed.get("client_id", ""),
+        scopes=typed.get("scopes", ""),
+        owner=owner,
+    )
+
+
+def build_credentials(draft: ServiceDraft, acting: Acting) -> RequestCredentials | None:
+    """Return the typed credentials that a connection can send; None for any other sign-in."""
+    kept = draft_secrets.open_secrets(draft).typed
+    match draft.typed.get("authentication"):
+        case Authentication.BEARER if "bearer" in kept:
+            return RequestCredentials(headers={"authorization": f"Bearer {kept['bearer']}"})
+        case Authentication.HEADERS if "headers" in kept:
+            headers = parse_headers(kept["headers"])
+            return RequestCredentials(headers=header_templates.fill_headers(headers, acting))
+    return None
+
+
+def read_report(draft: ServiceDraft) -> ProbeReport | None:
+    """Return the report of the last check, if it is about the address in the form."""
+    if draft.report is None or draft.checked_url != draft.typed.get("url"):
+        return None
+    return ProbeReport.from_json(draft.report)
+
+
+def read_registration(draft: ServiceDraft) -> Registration | None:
+    stored = draft_secrets.open_secrets(draft).registration
+    return Registration(**stored) if stored else None
+
+
+def keep_report(
+    draft: ServiceDraft, report: ProbeReport, registration: dict[str, Any] | None
+) -> None:
+    """Keep the result of a check, and fill in what the admin has left empty."""
+    secrets = draft_secrets.open_secrets(draft)
+    draft_secrets.seal_secrets(
+        draft,
+        DraftSecrets(typed=secrets.typed, registration=registration or secrets.registration),
+    )
+    draft.report, draft.checked_url = report.to_json(), draft.typed["url"]
+    found = {
+        "name": report.name,
+        "title": report.title,
+        "authentication": report.authentication,
+    }
+    draft.typed |= {name: draft.typed.get(name) or value for name, value in found.items()}
+
+
+def require_report(draft: ServiceDraft) -> ProbeReport:
+    """Return the report, or raise ValidationError if the address was not checked."""
+    report = read_report(draft)
+    if report is None:
+        raise ValidationError(_("Check this URL before you add the service."))
+    return report

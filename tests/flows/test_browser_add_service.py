@@ -1,0 +1,114 @@
+"""An admin comes from nothing to a working OAuth service with confirmed tools for one group, in a
+real browser."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.peers.authority import Authority, served_authority
+from tests.peers.vault import Vault, served_vault
+
+from .browser import Visit, button, fill_house
+
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+
+MAKE_GROUP = """
+from chatapp.models import Member
+from django.contrib.auth.models import Group
+Member.objects.get(username="admin").groups.add(Group.objects.create(name="Treasurers"))
+"""
+CHECK = """
+from chatapp.models import Member
+from mcpconfig.models import Service, ServiceDraft
+made = Service.objects.get(name="vault")
+usable = [each.username for each in Member.objects.order_by("username")
+    if Service.objects.for_member(each).filter(pk=made.pk).exists()]
+assert usable == ["admin"], usable
+assert made.settings.exclude(confirmed_hash="").count() == made.definitions.count() > 0
+assert made.oauth_clients.count() == 1 and not ServiceDraft.objects.exists()
+"""
+
+
+@pytest.fixture
+def peers() -> Iterator[tuple[Authority, Vault]]:
+    with served_authority() as (authority, _), served_vault(authority) as (vault, _):
+        authority.person = "admin"
+        yield authority, vault
+
+
+def shell(visit: Visit, code: str) -> None:
+    visit.house.installation.manage("shell", "-v", "0", "-c", code)
+
+
+def test_from_nothing_to_confirmed_tools_for_one_group(
+    visit: Visit, peers: tuple[Authority, Vault]
+) -> None:
+    authority, vault = peers
+    shell(visit, MAKE_GROUP)
+    tab = visit.tab("admin")
+    try:
+        check(tab, vault.url)
+        save(tab)
+        sign_in(tab, authority)
+        confirm(tab)
+        shell(visit, CHECK)
+        assert authority.registrations == 1
+        # The one other host that the browser goes to is the authorization server.
+        requests = visit.witness.requests
+        requests[:] = [url for url in requests if not url.startswith(authority.url)]
+    finally:
+        fill_house(visit.house.installation, ["mcp", "remove", "vault"])
+
+
+def check(tab: Page, url: str) -> None:
+    tab.goto("/admin/")
+    tab.get_by_role("link", name="Add service").first.click()
+    tab.get_by_label("URL", exact=True).fill(url)
+    tab.get_by_label("URL", exact=True).press("Enter")
+    steps = tab.get_by_role("list", name="Checks")
+    expect(steps).to_contain_text("turn on “allow private addresses”")
+    expect(tab.get_by_role("button", name="Add service")).to_be_disabled()
+    tab.get_by_label("Allow private addresses").check()
+    # The redirect URL of the registration has the name, so it is chosen first.
+    tab.get_by_label("Short name").fill("vault")
+    button(tab, "Check again").click()
+    expect(steps).to_contain_text("OAuth, asked for when connecting")
+    expect(steps).to_contain_text("Registered as")
+
+
+def save(tab: Page) -> None:
+    """The fields of a sign-in are shown for the chosen one only."""
+    expect(tab.get_by_label("Client ID")).to_be_visible()
+    expect(tab.get_by_label("Bearer token", exact=True).last).to_be_hidden()
+    expect(tab.get_by_label("Treasurers")).to_be_hidden()
+    tab.get_by_role("radio", name="Groups").check()
+    tab.get_by_label("Treasurers").check()
+    button(tab, "Add service").click()
+    expect(tab.get_by_role("heading", name="Status of vault")).to_be_visible()
+
+
+def sign_in(tab: Page, authority: Authority) -> None:
+    status = tab.url
+    button(tab, "Sign in").click()
+    host = urlsplit(authority.url).netloc
+    tab.get_by_role("link", name=f"Continue to {host}").click()
+    expect(tab.get_by_text("vault is connected.")).to_be_visible()
+    tab.goto(status)
+
+
+def confirm(tab: Page) -> None:
+    button(tab, "Fetch tools").first.click()
+    for box in tab.locator("[name=definition]").all():
+        box.check()
+    button(tab, "Confirm these tools").click()
+    expect(tab.get_by_text("All tools are confirmed.")).to_be_visible()
+    tabs = tab.get_by_role("navigation", name="Pages of vault")
+    tabs.get_by_role("link", name="Tools", exact=True).click()
+    expect(tab.get_by_role("row").filter(has_text=re.compile("whoami"))).to_contain_text(
+        "confirmed"
+    )
+    tabs.get_by_role("link", name="Changes", exact=True).click()
+    expect(tab.get_by_text("Added to these groups: Treasurers.")).to_be_visible()
