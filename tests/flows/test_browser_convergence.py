@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 ACTIONS = 40
 # An element may go while an action waits for it: another device was faster.
 TRY_MS = 2_000
+QUIET_LOOKS = 40
 LEAST_DONE = ACTIONS // 4
 # What a page has got of everything that may still change it.
 IS_QUIET = (
@@ -154,7 +155,11 @@ class Devices:
                 self.act([self.remove_queued])
             return all(tab.evaluate(IS_QUIET) for tab in (self.laptop, self.phone))
 
-        eventually(is_quiet, "quiet pages", seconds=120)
+        def stays_quiet() -> bool:
+            # Between two answers of a queue nothing goes on for a moment.
+            return all(is_quiet() for _ in range(QUIET_LOOKS))
+
+        eventually(stays_quiet, "quiet pages", seconds=120)
 
 
 def open_devices(visit: Visit, seed: int) -> Devices:

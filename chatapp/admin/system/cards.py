@@ -48,6 +48,7 @@ TASKS = {
     "send_reminders": _lazy("Send email reminders"),
     "write_anchors": _lazy("Write anchors of the log"),
     "look_for_notifications": _lazy("Look for what to notify members of"),
+    "look_for_all_notifications": _lazy("Look for notifications that were missed"),
     "delete_old_notifications": _lazy("Delete old notifications"),
     "prune_events": _lazy("Delete events that every page has seen"),
     "remove_deleted_chats": _lazy("Remove deleted chats and projects"),
