@@ -94,7 +94,7 @@ def load_setup_checklist(admin: Member) -> SetupChecklist | None:
             name="people",
             title=PEOPLE,
             help=PEOPLE_HELP,
-            address=reverse("admin:chatapp_member_add"),
+            address=reverse("admin:chatapp_invitation_add"),
             is_done=has_others,
         ),
         SetupStep(
