@@ -37,6 +37,9 @@ def shop(visit: Visit, bench: tuple[Bench, str]) -> Iterator[Bench]:
 
 def to_tools(tab: Page) -> None:
     tab.goto("/admin/")
+    menu = button(tab, "Open menu")
+    if menu.is_visible():
+        menu.click()
     tab.get_by_role("navigation", name="Admin").get_by_text("Services and tools").click()
     tab.get_by_role("link", name="Service health", exact=True).click()
     row = tab.get_by_role("row").filter(has=tab.get_by_role("link", name="shop", exact=True))
