@@ -110,17 +110,34 @@ def _build_question(kind: "StrOrPromise", row: Sequence[Any]) -> PastQuestion:
     )
 
 
+# Nobody reads a card in less time.
+QUICK_SECONDS = 2
+# With fewer approvals, nothing can be said about how a person reads.
+LEAST_APPROVALS = 10
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionStats:
-    """The questions of one kind, about one tool, to one person or of one day."""
+    """The questions of one kind, about one tool, to one person or of one day. `quick` counts the
+    approvals within QUICK_SECONDS."""
 
     label: str
     asked: int
     granted: int
+    quick: int
     denied: int
     unanswered: int
     still_open: int
     median_seconds: float | None
+
+    @property
+    def quick_percent(self) -> int:
+        return round(100 * self.quick / self.granted) if self.granted else 0
+
+    @property
+    def is_hasty(self) -> bool:
+        """Whether most of many approvals were quick."""
+        return self.granted >= LEAST_APPROVALS and 2 * self.quick > self.granted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +150,11 @@ class AskRate:
     by_day: list[QuestionStats]
     by_tool: list[QuestionStats]
     by_person: list[QuestionStats]
+
+    @property
+    def hasty(self) -> int:
+        """How many people approve most of what they are asked without reading it."""
+        return sum(each.is_hasty for each in self.by_person)
 
     @property
     def per_turn(self) -> float:
@@ -172,8 +194,14 @@ def _build_stats(label: str, found: list[PastQuestion]) -> QuestionStats:
         label=label,
         asked=len(found),
         granted=states.count(State.GRANTED),
+        quick=sum(_is_quick(each) for each in found),
         denied=states.count(State.DENIED),
         unanswered=states.count(State.EXPIRED) + states.count(State.WITHDRAWN),
         still_open=states.count(State.OPEN),
         median_seconds=median(took) if took else None,
     )
+
+
+def _is_quick(asked: PastQuestion) -> bool:
+    seconds = asked.seconds
+    return asked.state == State.GRANTED and seconds is not None and seconds < QUICK_SECONDS

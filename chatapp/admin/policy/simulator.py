@@ -1,23 +1,33 @@
 """Two admin pages: the policy simulator, and how often people are asked."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, PolicyRule, ToolLimit
 from chatapp.permissions.reasons import translate_reason
+from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.simulation.ask_rate import measure_ask_rate
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
 from chatapp.simulation.past_calls import Scope
 from chatapp.simulation.simulator import simulate
+from chatapp.simulation.suggestions import Suggestion, list_suggestions
 
 from .draft_forms import DraftedRuleForm, PeriodForm, SimulationForm
 
 Page = Callable[[HttpRequest], tuple[str, dict[str, Any]]]
 MAX_CHANGES = 100
+MAX_NAME = 120
+RULE_EFFECT = "rule-effect"
 # Fields of the policy for everybody, which have the same names in the form.
 HOUSE_FIELDS = (
     *("runs_up_to", "asks_everything", "medium_needs", "high_needs"),
@@ -25,18 +35,32 @@ HOUSE_FIELDS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestedRule:
+    """A suggestion as a row of the page, with links that try it and add it."""
+
+    row: Suggestion
+    tool: SafeString
+    service: SafeString
+    risk_label: SafeString | str
+    try_address: str
+    add_address: str
+
+
 def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """Simulate the draft in the query. Without one, show the form with the stored policy.
 
-    The parameter `with` is the id of a disabled rule to enable in the draft.
+    The parameter `with` is the id of a disabled rule to enable in the draft. A link may give only a
+    drafted rule, which is then added to the stored policy.
     """
     stored = _get_stored_values(request.GET.get("with", ""))
     query = request.GET if "days" in request.GET else None
+    drafted = request.GET if query is not None or RULE_EFFECT in request.GET else None
     form = SimulationForm(stored if query is None else query, label_suffix="")
-    rule = DraftedRuleForm(query, prefix="rule", label_suffix="")
+    rule = DraftedRuleForm(drafted, prefix="rule", label_suffix="")
     context: dict[str, Any] = {"title": _("Try a policy on past calls"), "form": form, "rule": rule}
     # A list, so that both forms are validated and show their errors.
-    if query is not None and all([form.is_valid(), rule.is_valid()]):
+    if drafted is not None and all([form.is_valid(), rule.is_valid()]):
         values = form.cleaned_data
         scope = Scope(days=values["days"], person=values["person"], service=values["service"])
         draft = _build_draft(values, rule)
@@ -95,5 +119,33 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "title": _("How often members are asked for approval"),
         "form": form,
         "found": measure_ask_rate(days),
+        "suggestions": _list_suggestions(request, days),
     }
     return "questions", context
+
+
+def _list_suggestions(request: HttpRequest, days: int) -> list[SuggestedRule]:
+    """Return the suggestions for an admin who may view services. What calls have in common is said
+    only to an admin who may view tool calls."""
+    admin = request.user
+    if not admin.has_perm("mcpconfig.view_service"):
+        return []
+    since = timezone.now() - timedelta(days=days)
+    may_compare = admin.has_perm("chatapp.view_toolcall")
+    return [
+        SuggestedRule(
+            row=row,
+            tool=draw_hidden(row.tool),
+            service=draw_hidden(row.service),
+            risk_label=render_badge(row.risk),
+            try_address=f"{reverse('admin:policy_simulator')}?{row.build_query('rule-')}",
+            add_address=f"{reverse('admin:chatapp_policyrule_add')}?{_build_new_rule(row)}",
+        )
+        for row in list_suggestions(since, compares_values=may_compare)
+    ]
+
+
+def _build_new_rule(row: Suggestion) -> str:
+    """Return the fields of the form that adds the rule, as a query."""
+    name = _("Allow %(tool)s of %(service)s") % {"tool": row.tool, "service": row.service}
+    return f"{row.build_query()}&{urlencode({'name': name[:MAX_NAME]})}"

@@ -156,7 +156,7 @@ def test_the_page_of_questions_says_who_is_asked_how_often_and_how_they_answer(
     assert "20 questions. Messages from members: 3. Questions per message: 6.67." in page.text
     (day,) = rows(page, "By day")
     today = timezone.localtime().date().isoformat()
-    assert day == [today, "20", "3", "2", "4", "11", "2.0 s"]
+    assert day == [today, "20", "3", "0 (0 %)", "2", "4", "11", "2.0 s"]
     assert [row[:2] for row in rows(page, "By tool")] == [
         ["shop_change_label", "10"],
         ["shop_delete_label", "10"],
@@ -176,6 +176,16 @@ def test_only_the_asked_for_time_counts_and_the_median_is_of_answers(service: Se
     empty = measure_ask_rate(7)
     assert (empty.total.asked, empty.total.median_seconds, empty.per_turn) == (0, None, 0.0)
     assert measure_ask_rate(10).total.asked == 20
+
+
+def test_who_approves_most_requests_within_two_seconds_is_called_hasty(service: Service) -> None:
+    Approval.objects.update(state="open")
+    answer("granted", 1, 6)
+    answer("granted", 60, 5)
+    total = measure_ask_rate(7).total
+    assert (total.granted, total.quick, total.quick_percent, total.is_hasty) == (11, 6, 55, True)
+    Approval.objects.filter(state="granted").update(state="denied")
+    assert not measure_ask_rate(7).total.is_hasty
 
 
 @pytest.mark.parametrize("address", [SIMULATOR, QUESTIONS])
@@ -241,8 +251,8 @@ def test_questions_of_services_and_looks_at_results_count_for_whoever_was_asked(
     Review.objects.create(tool_call=call, binding="b", state="held_back", expires_at=due)
     page = opened(admin_client, QUESTIONS)
     assert rows(page, "By kind") == [
-        ["Question from a service", "4", "1", "2", "1", "0", "–"],
-        ["Review of a result", "1", "0", "1", "0", "0", "–"],
+        ["Question from a service", "4", "1", "0 (0 %)", "2", "1", "0", "–"],
+        ["Review of a result", "1", "0", "–", "1", "0", "0", "–"],
     ]
     assert [row[:2] for row in rows(page, "By member")] == [["owner", "5"]]
 
