@@ -36,9 +36,10 @@ TEMPLATES = (
         url="https://api.githubcopilot.com/mcp/",
         authentication=Authentication.OAUTH_USER,
         advice=_lazy(
-            "Create an OAuth app or a GitHub App in your organization’s settings with the redirect "
-            "URL that the check shows, and enter its client ID and secret. A fine-grained personal "
-            "access token also works: choose “Bearer token”. Everyone then acts as its owner."
+            "Create an OAuth app or a GitHub App in your organization’s settings. Give it the "
+            "redirect URL that the check shows, and enter its client ID and secret here. A "
+            "fine-grained personal access token also works: choose “Bearer token”. "
+            "Everyone then acts as its owner."
         ),
     ),
     ServiceTemplate(
@@ -96,7 +97,7 @@ TEMPLATES = (
         authentication=Authentication.OAUTH_USER,
         advice=_lazy(
             "Each Google product has a service of its own; this is Gmail’s. Enable the product’s "
-            "API and its MCP API in your Google Cloud project, create an OAuth client with the "
+            "API and its MCP API in your Google Cloud project. Create an OAuth client with the "
             "redirect URL that the check shows, and enter its client ID and secret. Mail contains "
             "text from anyone, so turn on “returns untrusted content” in the settings."
         ),

@@ -28,6 +28,7 @@ from chatapp.models import (
     StandIn,
     ToolCall,
     ToolLimit,
+    Webhook,
 )
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden
@@ -121,6 +122,7 @@ CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
     Kind.TOOL: (ToolSetting,),
     Kind.MODELS: (ModelProvider, ChatModel, Allowance),
     Kind.MEMBER: (Member, Group),
+    Kind.NOTIFICATIONS: (Webhook,),
 }
 
 
@@ -191,7 +193,9 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(ANSWERS.get(data["action"], data["action"]))
         case Kind.SIGNED | Kind.GRANTED if data.get("second_signature"):
             return _describe_signature(kind, data)
-        case Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER:
+        case (
+            Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER | Kind.NOTIFICATIONS
+        ):
             return _describe_change(kind, data)
     scope = str(data.get("scope") or "")
     return str(data.get("reason") or SCOPES.get(scope, scope))
@@ -242,7 +246,7 @@ def _describe_change(kind: str, data: dict[str, Any]) -> str:
         if data["of"].startswith(GROUP):
             return str(MEMBERS[data["act"]]) % {"names": others}
         return str(MEMBERSHIPS[data["act"]]) % {"groups": others}
-    act, changed = data["act"], data["changed"]
+    act, changed = data["act"], data.get("changed", {})
     if act == "removed":
         return _("Removed.")
     # Empty fields of a new row are left out.

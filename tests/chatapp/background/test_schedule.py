@@ -24,6 +24,7 @@ from chatapp.models import (
     StoredObject,
     TaskSchedule,
     Turn,
+    Webhook,
 )
 from tests.turns.tabs import said
 
@@ -34,12 +35,14 @@ ALWAYS = {
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
     "read_left_files",
     "delete_old_imports",
+    *("look_for_notifications", "look_for_all_notifications", "delete_old_notifications"),
 }
 
 
 @pytest.fixture(autouse=True)
 def old_signal(owner: Member) -> PersonSignal:
-    """Something to prune, and a file whose task was lost."""
+    """Something to prune, a file whose task was lost, and somebody to notify."""
+    Webhook.objects.create(name="Ops", audience=Webhook.Audience.EVERYONE)
     signal = PersonSignal.objects.create(person=owner)
     PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
     project = Project.objects.create(owner=owner, name="Checkout")

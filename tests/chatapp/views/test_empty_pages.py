@@ -47,6 +47,6 @@ def test_an_approver_without_a_delegate_reads_what_to_do() -> None:
 def test_only_an_admin_without_services_reads_where_to_add_one(
     owner_client: Client, admin_client: Client, address: str
 ) -> None:
-    leads_to = "/admin/mcpconfig/service/add/"
+    leads_to = "/admin/mcpconfig/service/connect/"
     assert open_page(admin_client, address).all("a", href=leads_to)
     assert open_page(owner_client, address).all("a", href=leads_to) == []

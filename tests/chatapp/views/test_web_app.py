@@ -11,6 +11,7 @@ from chatapp.server import static_files
 from tests.chatapp.server.test_static_files import HASHED
 from tests.dom_tree import parse
 
+pytestmark = pytest.mark.django_db
 STATIC = Path(__file__).resolve().parents[3] / "static"
 
 
@@ -25,7 +26,6 @@ def test_the_manifest_names_what_exists(client: Client) -> None:
         assert (STATIC / name).exists()
 
 
-@pytest.mark.django_db
 def test_every_page_leads_to_the_manifest(client: Client) -> None:
     page = parse(client.get("/sign-in/").content.decode())
     assert page.one("link", rel="manifest")["href"] == "/manifest.webmanifest"

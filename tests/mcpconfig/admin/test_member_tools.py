@@ -102,7 +102,7 @@ def test_a_service_goes_with_its_owner(owner: Member) -> None:
 def test_a_service_is_personal_while_its_owner_is_no_admin(owner: Member) -> None:
     service = a_service(owner=owner)
     assert service.is_personal
-    owner.is_staff = True
+    owner.is_staff, owner.rights = True, ["services"]
     assert not service.is_personal
     assert not a_service(name="mail").is_personal
 

@@ -107,7 +107,13 @@ ENOUGH = {
     "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
     "audience": "members", "tools": "full",
 }  # fmt: skip
-OTHERWISE = {Kind.PROJECT: {"act": "purged", "of": "p"}}
+OTHERWISE = {
+    Kind.PROJECT: {"act": "purged", "of": "p"},
+    Kind.CHAT_HANDED_OVER: {"from": "a", "to": "b"},
+    Kind.OFF_BOARDED: {"act": "finished"},
+    Kind.INVITED: {"act": "revoked"},
+    Kind.SECRETS_ROTATED: {"rotated": 1, "were_current": 2},
+}
 
 
 def test_every_kind_has_words(owner_client: Client, owner: Member) -> None:

@@ -95,7 +95,9 @@ def test_a_sign_in_does_not_say_that_none_is_needed(owner_client: Client, owner:
 def test_a_shared_sign_in_waits_for_an_admin(
     owner_client: Client, owner: Member, is_admin: bool
 ) -> None:
-    Member.objects.filter(pk=owner.pk).update(is_staff=is_admin)
+    Member.objects.filter(pk=owner.pk).update(
+        is_staff=is_admin, rights=["services"] if is_admin else []
+    )
     git = rows.service(
         "git",
         url="https://git.example/mcp",
