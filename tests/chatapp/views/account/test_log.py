@@ -1,6 +1,7 @@
 """People read what the log says of them, and nothing of others; admins read all and change none."""
 
 import json
+from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
@@ -107,7 +108,7 @@ ENOUGH = {
     "changed": {"owner_id": {}}, "scope": "always", "granted_by": "policy", "mode": "plan",
     "audience": "members", "tools": "full",
 }  # fmt: skip
-OTHERWISE = {
+OTHERWISE: dict[str, dict[str, Any]] = {
     Kind.PROJECT: {"act": "purged", "of": "p"},
     Kind.CHAT_HANDED_OVER: {"from": "a", "to": "b"},
     Kind.OFF_BOARDED: {"act": "finished"},
