@@ -46,6 +46,9 @@ hypothesis.settings.register_profile("long", max_examples=600, deadline=None, pr
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         migrated.open_templates()
+        # Made before the processes start, so that no test waits for it within its own time.
+        if _runs_migrations(config) and config.getoption("numprocesses", None):
+            migrated.find_sqlite_template()
     # What a shell starts in the background ignores Ctrl+C, and so would every server of the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
@@ -54,6 +57,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         migrated.drop_templates()
+
+
+def _runs_migrations(config: pytest.Config) -> bool:
+    return connection.vendor == "sqlite" and not config.getoption("nomigrations")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, pytestconfig: pytest.Config
+) -> None:
+    """With migrations, the database of the tests is a copy of the template."""
+    if _runs_migrations(pytestconfig):
+        migrated.make_sqlite(Path(connection.settings_dict["TEST"]["NAME"]))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(pytestconfig: pytest.Config) -> bool:
+    return _runs_migrations(pytestconfig)
 
 
 # Their rows follow from the models. Made anew after each flush they were a tenth of all the time.

@@ -26,7 +26,7 @@ POSTGRESQL = "postgres://postgres@127.0.0.1:5432"
 
 def make_sqlite(path: Path) -> str:
     """Put a database at `path` and return its URL."""
-    shutil.copyfile(_sqlite_template(), path)
+    shutil.copyfile(find_sqlite_template(), path)
     return f"sqlite:///{path}"
 
 
@@ -65,7 +65,8 @@ def drop_templates() -> None:
 
 
 @functools.cache
-def _sqlite_template() -> Path:
+def find_sqlite_template() -> Path:
+    """Return the template, which the first call in a test run makes."""
     return _make_once("sqlite3", _make_sqlite_template)
 
 
