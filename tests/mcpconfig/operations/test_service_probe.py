@@ -127,6 +127,25 @@ async def test_a_wrong_token_fails_at_the_tools_and_is_not_shown(guarded: Served
     assert secret not in str(report.to_json())
 
 
+@pytest.mark.parametrize("status", [401, 403, 500])
+async def test_a_server_that_repeats_the_token_does_not_bring_it_into_the_report(
+    status: int,
+) -> None:
+    secret = "echoed-token-0123456789"
+
+    async def repeat(request: Any) -> JSONResponse:
+        said = request.headers.get("authorization", "")
+        challenge = {"www-authenticate": f'Bearer error="invalid_token {said}"'}
+        return JSONResponse({"error": f"unknown: {said}"}, status_code=status, headers=challenge)
+
+    app = Starlette(routes=[Route("/mcp", repeat, methods=["GET", "POST"])])
+    sent = RequestCredentials(headers={"authorization": f"Bearer {secret}"})
+    with Served(app) as served:
+        report = (await probe(served.url, sent)).report
+        assert any(secret in str(each.headers) for each in served.arrivals.seen)
+    assert report.failed and secret not in str(report.to_json())
+
+
 async def test_oauth_is_found_with_its_server_and_countersign_registers_itself(
     peers: tuple[Authority, Vault],
 ) -> None:
