@@ -100,6 +100,14 @@ async def test_a_member_who_is_no_admin_gets_no_way_inside(modern: Served) -> No
     assert modern.arrivals.seen == []
 
 
+async def test_a_service_of_one_admin_may_be_inside(modern: Served) -> None:
+    owner = await Member.objects.acreate(username="ada", is_staff=True, rights=["services"])
+    service = Service(url=modern.url, allows_private_addresses=True, owner=owner)
+    found = await probe_service(service, None, base_url=BASE_URL)
+
+    assert set(states(found.report).values()) == {"passed"}
+
+
 async def test_a_service_that_asks_for_a_token_says_so(guarded: Served) -> None:
     report = (await probe(guarded.url)).report
 
