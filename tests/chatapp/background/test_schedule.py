@@ -34,6 +34,7 @@ ALWAYS = {
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
     "read_left_files",
     "delete_old_imports",
+    "delete_old_service_drafts",
 }
 
 
