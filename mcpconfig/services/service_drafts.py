@@ -197,6 +197,12 @@ def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
     )
 
 
+def forget_typed_secrets(draft: ServiceDraft) -> None:
+    """Delete the secrets of an admin who has lost the right to enter them."""
+    registration = draft_secrets.open_secrets(draft).registration
+    draft_secrets.seal_secrets(draft, DraftSecrets(registration=registration))
+
+
 # The fields that a page changes.
 _CHANGING = ("typed", "secrets", "secrets_origin", "report", "checked_url")
 _TEXTS = ("name", "title", "authentication", "identity_provider", "client_id", "scopes") + (

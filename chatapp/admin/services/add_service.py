@@ -130,6 +130,8 @@ def _act(pages: ServicePages, request: HttpRequest, draft: ServiceDraft) -> Http
         return redirect("admin:mcpconfig_service_changelist")
     posted, has_secrets = _leave_secrets_out(request)
     service_drafts.keep_typed(draft, posted)
+    if not may_change_credentials(request):
+        service_drafts.forget_typed_secrets(draft)
     service_drafts.save_draft(draft)
     form = AddServiceForm(_read_form(draft, posted), draft=draft)
     if has_secrets:

@@ -537,3 +537,20 @@ def test_what_a_server_says_is_stored_without_zeros(admin_client: Client, shop: 
     page = Page(admin_client, shop.url)
     assert "\0" not in str(ServiceDraft.objects.get().report)
     assert page.save("find_order").status_code == 302
+
+
+def test_who_loses_the_right_to_credentials_uses_no_secret_of_the_draft(
+    stranger: Member, shop: Shop
+) -> None:
+    stranger.is_staff, stranger.rights = True, ["services", "credentials"]
+    stranger.save()
+    page = Page(signed_in(stranger), shop.url, authentication="bearer", bearer=TOKEN)
+    page.fields.pop("bearer")
+    stranger.rights = ["services"]
+    stranger.save()
+    page.client = signed_in(stranger)
+
+    answer = page.save()
+    assert answer.status_code == 422 and "You need the right" in read_problem(answer)
+    assert draft_secrets.open_secrets(ServiceDraft.objects.get()).typed == {}
+    assert not Service.objects.exists()
