@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from mcp.server.mcpserver import MCPServer
 
 from chatapp.models import LogEntry, Member
@@ -553,4 +554,31 @@ def test_who_loses_the_right_to_credentials_uses_no_secret_of_the_draft(
     answer = page.save()
     assert answer.status_code == 422 and "You need the right" in read_problem(answer)
     assert draft_secrets.open_secrets(ServiceDraft.objects.get()).typed == {}
+    assert not Service.objects.exists()
+
+
+def test_a_draft_cannot_be_opened_after_a_day(admin_client: Client, shop: Shop) -> None:
+    page = Page(admin_client, shop.url)
+    ServiceDraft.objects.update(created_at=timezone.now() - ServiceDraft.LIFETIME)
+    assert admin_client.get(page.address).status_code == 404
+
+
+def test_reading_the_tools_again_counts_as_a_check(
+    admin_client: Client, admin: Member, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    seen = shop.listings
+    Look.objects.bulk_create(Look(person=admin) for _ in range(MAX_LOOKS_A_MINUTE))
+    answer = page.save("find_order")
+    assert answer.status_code == 429 and shop.listings == seen
+    assert not Service.objects.exists()
+
+
+def test_a_member_who_is_no_admin_gets_no_service_inside(
+    admin_client: Client, owner: Member, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    answer = page.save(access="person", person=owner.username)
+    assert answer.status_code == 422
+    assert "Only an admin’s service can use private addresses" in read_problem(answer)
     assert not Service.objects.exists()
