@@ -47,6 +47,7 @@ from mcpconfig.models import (
     OAuthChallenge,
     OAuthGrant,
     Service,
+    ServiceDraft,
 )
 
 from . import entries, invitations
@@ -186,6 +187,7 @@ def _close_services(member: Member, _choices: Choices) -> None:
         service.save(update_fields=["is_enabled"])
         for credential in Credential.objects.filter(service=service):
             credential.delete()
+    ServiceDraft.objects.filter(person=member).delete()
 
 
 def _revoke_links(member: Member, _choices: Choices) -> None:

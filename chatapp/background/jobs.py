@@ -26,6 +26,7 @@ from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
 from chatapp.server.database import in_database
+from mcpconfig.services import service_drafts
 from mcpconfig.trace import retention
 
 # A day of finished tasks is kept, and two weeks of failed ones.
@@ -201,6 +202,12 @@ def has_unused_objects() -> bool:
 def delete_old_imports() -> None:
     """Delete the uploaded files of imports that nobody finished."""
     import_acts.delete_old_files()
+
+
+@task
+def delete_old_service_drafts() -> None:
+    """Delete what admins typed for services that they did not add; it has secrets."""
+    service_drafts.delete_old_drafts()
 
 
 @task

@@ -67,6 +67,7 @@ RECURRING = (
         task=jobs.delete_unused_objects, seconds=lambda: 600, has_work=jobs.has_unused_objects
     ),
     Recurring(task=jobs.delete_old_imports, seconds=lambda: 3_600),
+    Recurring(task=jobs.delete_old_service_drafts, seconds=lambda: 3_600),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from django.db import transaction
 from mcp.shared.auth import OAuthClientInformationFull
 
-from mcpconfig.models import Service
+from mcpconfig.models import Service, ServiceDraft
 from mcpconfig.oauth.servers.client_registration import store_registration
 from mcpconfig.services.service_drafts import AddServiceForm, read_registration
 from mcpconfig.services.tool_definitions import confirm_tools, hash_definition, store_listing
@@ -35,8 +35,11 @@ def add_service(
     """Save the valid form of a draft. Return the service and the number of confirmed tools.
 
     Only definitions whose hash is ticked are confirmed, so a tool that changed since it was shown
-    is not.
+    is not. Raise `ServiceDraft.DoesNotExist` if another request has added or discarded the draft.
     """
+    draft = ServiceDraft.objects.filter(pk=form.draft.pk)
+    if not draft.delete()[0]:  # first, so that it waits for another request with this draft
+        raise ServiceDraft.DoesNotExist
     service: Service = form.save(commit=False)
     service.is_enabled = is_enabled
     service.save()
@@ -47,8 +50,6 @@ def add_service(
     if listing is not None:
         stored = store_listing(service, listing)
         confirmed = confirm_tools(each for each in stored if each.hash in ticked)
-    if form.draft.pk is not None:
-        form.draft.delete()
     return service, confirmed
 
 

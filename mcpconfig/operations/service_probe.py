@@ -26,6 +26,7 @@ from mcpconfig.values import builtin
 from mcpconfig.values.challenge import Challenge
 from mcpconfig.values.errors import HOST_CHECK_HINT, OperationError, timeout_error
 from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.masking import list_secret_forms, mask_secrets
 from mcpconfig.values.probe import ProbeReport, ProbeStep, Registration, StepName
 from mcpconfig.values.results import Listing, make_storable
 
@@ -130,7 +131,7 @@ async def probe_service(
         )
     if deadline.cancelled_caught:
         late = timeout_error()
-        steps = (address, _fail("transport", late, [], _count_milliseconds(began)))
+        steps = (address, _fail("transport", late, _count_milliseconds(began)))
         return Probe(
             report=ProbeReport(
                 steps=steps, name=service.name, milliseconds=_count_milliseconds(began)
@@ -211,7 +212,7 @@ async def _check_address(service: Service) -> ProbeStep:
         port = url.port or (443 if url.scheme == "https" else 80)
         found = await resolve_vetted_addresses(url.host, port, allows_private=allows_private)
     except OperationError as error:
-        return _fail("address", error, [], _count_milliseconds(began))
+        return _fail("address", error, _count_milliseconds(began))
     is_public = all(is_allowed(address, allows_private=False) for address in found)
     addresses = ", ".join(str(each) for each in found[: LIMITS.addresses_tried])
     values = {"host": url.host if addresses == url.host else f"{url.host} ({addresses})"}
@@ -255,7 +256,7 @@ def _describe_connection(without: _Visit, best: _Visit) -> tuple[ProbeStep, Prob
             _postpone("era", _("Known after the first sign-in.")),
         )
     error = visit.error or timeout_error()
-    return _fail("transport", error, visit.wire.exchanges, visit.milliseconds), _postpone("era")
+    return _fail("transport", error, visit.milliseconds, visit.wire), _postpone("era")
 
 
 def _describe_name(name: str, visit: _Visit) -> ProbeStep:
@@ -283,7 +284,7 @@ def _describe_tools(
         if not best.transport and not best.is_refused:
             return _postpone("tools"), _postpone("tokens")
         error = best.error or timeout_error()
-        failed = _fail("tools", error, best.wire.exchanges, best.milliseconds)
+        failed = _fail("tools", error, best.milliseconds, best.wire)
         return failed, _postpone("tokens")
     count = len(listing.tools)
     text = ngettext("%(count)s tool", "%(count)s tools", count) % {"count": count}
@@ -330,7 +331,7 @@ async def _check_sign_in(
     except OperationError as error:
         if not visit.is_refused:
             return _describe_open(visit, began)
-        return _SignIn(steps=(_fail("challenge", error, [], _count_milliseconds(began)),))
+        return _SignIn(steps=(_fail("challenge", error, _count_milliseconds(began)),))
     if not authority.is_announced:
         return _describe_token(visit, began)
     scope = choose_scope(service, visit.challenge, authority, None)
@@ -421,7 +422,7 @@ async def _check_registration(
             answer = await request_registration(http, authority, redirect, scope)
     except OperationError as error:
         error.hint = by_hand
-        return _fail("registration", error, [], _count_milliseconds(began)), None
+        return _fail("registration", error, _count_milliseconds(began)), None
     detail = _("Registered as %(client)s.") % {"client": answer.client_id}
     registration = Registration(
         issuer=authority.issuer,
@@ -450,12 +451,14 @@ def _pass_registration(detail: str, began: float) -> ProbeStep:
 def _fail(
     name: StepName,
     error: OperationError,
-    exchanges: Sequence[ExchangeRecord],
     milliseconds: int,
+    wire: Wire | None = None,
 ) -> ProbeStep:
     """Describe a failed step: its reason, the raw answers, and what to do."""
     raw = [f"{way}: {said}" for way, said in error.tried]
-    raw += [_quote_exchange(each) for each in exchanges if each.status is None or each.is_refusal]
+    if wire is not None:
+        failed = (each for each in wire.exchanges if each.status is None or each.is_refusal)
+        raw += [_quote_exchange(each, wire.secrets) for each in failed]
     fix = str(error.hint)
     if error.status == 403 and str(HOST_CHECK_HINT) not in fix:
         fix = f"{fix} {HOST_CHECK_HINT}"
@@ -469,19 +472,21 @@ def _fail(
     )
 
 
-def _quote_exchange(exchange: ExchangeRecord) -> str:
+def _quote_exchange(exchange: ExchangeRecord, secrets: Sequence[str]) -> str:
+    """Return the request and its answer, without these secrets, which a server may repeat."""
     asked = f"{exchange.method} {exchange.url}"
     if exchange.status is None:
         return f"{asked}\n{_('no answer')}"
-    said = exchange.describe_refusal(())
+    said = exchange.describe_refusal(secrets)
     challenge = exchange.response_headers.get("www-authenticate", "")
+    challenge = mask_secrets(challenge, list_secret_forms(secrets))
     parts = [str(exchange.status), said, challenge and f"WWW-Authenticate: {challenge}"]
     return f"{asked}\n{' '.join(part for part in parts if part)}"
 
 
 def _quote_challenge(visit: _Visit) -> str:
     found = visit.challenged
-    return str(make_storable(_quote_exchange(found)[:MAX_RAW_CHARACTERS])) if found else ""
+    return str(make_storable(_quote_exchange(found, ())[:MAX_RAW_CHARACTERS])) if found else ""
 
 
 def _asks_for_sign_in(exchange: ExchangeRecord) -> bool:

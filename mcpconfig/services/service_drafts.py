@@ -20,6 +20,7 @@ from mcpconfig.secrets.credentials import RequestCredentials
 from mcpconfig.secrets.draft_secrets import DraftSecrets
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.probe import ProbeReport, Registration
+from mcpconfig.values.results import make_storable
 
 from .service_form import SECRETS, ServiceForm
 from .service_templates import ServiceTemplate
@@ -29,6 +30,7 @@ Visibility = Service.Visibility
 
 # A limit, so that pages that were left open do not collect rows.
 MAX_DRAFTS = 20
+HASH_CHARACTERS = 64
 ACCESS_CHOICES = [
     ("admins", gettext_lazy("Only admins")),
     ("groups", gettext_lazy("Groups")),
@@ -84,22 +86,37 @@ class AddServiceForm(ServiceForm):
         super().add_error("person" if field == "owner" else field, error)
 
     def clean(self) -> dict[str, Any]:
-        self.cleaned_data = self._apply_access(self._add_kept_secrets(self.cleaned_data))
+        self.cleaned_data = self._apply_access(self._leave_out_secrets(self.cleaned_data))
         cleaned = super().clean()
         if not cleaned.get("name") and "name" not in self.errors:
             self.add_error("name", _("Enter a short name. It prefixes the names of its tools."))
         return cleaned
 
-    def _add_kept_secrets(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Use the secrets of the draft for the chosen sign-in, and forget those of others."""
-        used = _SECRETS_OF.get(cleaned.get("authentication", ""), ())
-        for field in SECRETS:
-            if field not in used:
-                cleaned[field] = {} if field == "headers" else ""
-            elif not cleaned.get(field) and field in self.kept:
-                kept = self.kept[field]
-                cleaned[field] = parse_headers(kept) if field == "headers" else kept
-        return cleaned
+    def clean_bearer(self) -> str:
+        self._add_kept_secret("bearer")
+        return super().clean_bearer()
+
+    def clean_headers(self) -> dict[str, str]:
+        self._add_kept_secret("headers")
+        return super().clean_headers()
+
+    def clean_client_secret(self) -> str:
+        self._add_kept_secret("client_secret")
+        return str(self.cleaned_data["client_secret"])
+
+    def _add_kept_secret(self, field: str) -> None:
+        """Use the secret of the draft for the chosen sign-in if none is typed. The draft keeps
+        secrets as they were typed, so they are checked like typed ones."""
+        if field in self._list_used() and not self.cleaned_data[field]:
+            self.cleaned_data[field] = self.kept.get(field, "")
+
+    def _leave_out_secrets(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Forget the secrets of sign-ins that are not chosen."""
+        unused = {field: "" for field in SECRETS if field not in self._list_used()}
+        return cleaned | unused
+
+    def _list_used(self) -> Sequence[str]:
+        return _SECRETS_OF.get(self.cleaned_data.get("authentication", ""), ())
 
     def _apply_access(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         access = cleaned.get("access", "admins")
@@ -160,7 +177,7 @@ def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
 
     Secrets that were typed for another server are deleted: they are never sent to a new one.
     """
-    url, before = posted.get("url", "")[:2000].strip(), draft.typed
+    url, before = make_storable(posted.get("url", "")[:2000].strip()), draft.typed
     secrets = draft_secrets.open_secrets(draft)
     if _get_origin(url) != draft.secrets_origin:
         secrets = DraftSecrets()
@@ -168,15 +185,26 @@ def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
     kept = {**secrets.typed, **{name: text for name, text in typed.items() if text}}
     draft.secrets_origin = _get_origin(url)
     draft_secrets.seal_secrets(draft, DraftSecrets(typed=kept, registration=secrets.registration))
-    draft.typed = {
-        "url": url,
-        "allows_private_addresses": "allows_private_addresses" in posted,
-        "groups": [pk for pk in posted.getlist("groups") if pk.isdecimal()],
-        "ticked": posted.getlist("definition") if "tools_shown" in posted else None,
-        **{name: posted.get(name, before.get(name, ""))[:2000] for name in _TEXTS},
-    }
+    ticked = [each[:HASH_CHARACTERS] for each in posted.getlist("definition")]
+    draft.typed = make_storable(
+        {
+            "url": url,
+            "allows_private_addresses": "allows_private_addresses" in posted,
+            "groups": [pk for pk in posted.getlist("groups") if pk.isdecimal() and len(pk) < 19],
+            "ticked": ticked if "tools_shown" in posted else None,
+            **{name: posted.get(name, before.get(name, ""))[:2000] for name in _TEXTS},
+        }
+    )
 
 
+def forget_typed_secrets(draft: ServiceDraft) -> None:
+    """Delete the secrets of an admin who has lost the right to enter them."""
+    registration = draft_secrets.open_secrets(draft).registration
+    draft_secrets.seal_secrets(draft, DraftSecrets(registration=registration))
+
+
+# The fields that a page changes.
+_CHANGING = ("typed", "secrets", "secrets_origin", "report", "checked_url")
 _TEXTS = ("name", "title", "authentication", "identity_provider", "client_id", "scopes") + (
     "access",
     "person",
@@ -193,12 +221,25 @@ def _get_origin(url: str) -> str:
 
 
 def save_draft(draft: ServiceDraft) -> None:
-    """Store the draft, and delete old ones and those beyond the limit."""
-    draft.save()
-    ServiceDraft.objects.filter(created_at__lt=timezone.now() - ServiceDraft.LIFETIME).delete()
+    """Store the draft, and delete old ones and those beyond the limit.
+
+    Raise `ServiceDraft.DoesNotExist` if it was stored and is gone: another page has discarded it or
+    added its service, so it must not come back with its secrets.
+    """
+    if draft._state.adding:
+        draft.save(force_insert=True)
+    else:
+        stored = ServiceDraft.objects.filter(pk=draft.pk)
+        if not stored.update(**{name: getattr(draft, name) for name in _CHANGING}):
+            raise ServiceDraft.DoesNotExist
+    delete_old_drafts()
     mine = ServiceDraft.objects.filter(person=draft.person_id).order_by("-created_at")
     old = mine.exclude(pk=draft.pk).values_list("pk", flat=True)[MAX_DRAFTS - 1 :]
     ServiceDraft.objects.filter(pk__in=list(old)).delete()
+
+
+def delete_old_drafts() -> None:
+    ServiceDraft.objects.filter(created_at__lt=timezone.now() - ServiceDraft.LIFETIME).delete()
 
 
 def build_service(draft: ServiceDraft) -> Service:
@@ -251,7 +292,7 @@ def keep_report(
         draft,
         DraftSecrets(typed=secrets.typed, registration=registration or secrets.registration),
     )
-    draft.report, draft.checked_url = report.to_json(), draft.typed["url"]
+    draft.report, draft.checked_url = make_storable(report.to_json()), draft.typed["url"]
     found = {
         "name": report.name,
         "title": report.title,

@@ -81,6 +81,8 @@ async def _load_credentials(service: Service, acting: Acting | None) -> RequestC
 
 
 async def _is_personal(service: Service) -> bool:
+    if service.pk is None:  # an admin is adding it
+        return service.is_personal
     # Read the row again: the rights of its owner may have changed since the service was loaded.
     fresh = Service.objects.select_related("owner").filter(pk=service.pk)
     found = await database_sync_to_async(fresh.first)()

@@ -116,12 +116,22 @@ def add_service(
     draft = _find_draft(request, draft_id)
     if request.method != "POST":
         return _render(pages, request, draft, AddServiceForm(draft=draft))
+    try:
+        return _act(pages, request, draft)
+    except ServiceDraft.DoesNotExist:
+        messages.warning(request, _("This page was saved or discarded in another window."))
+        return redirect("admin:mcpconfig_service_changelist")
+
+
+def _act(pages: ServicePages, request: HttpRequest, draft: ServiceDraft) -> HttpResponse:
     act = request.POST.get("act", "check")
     if act == "discard":
         ServiceDraft.objects.filter(pk=draft.pk).delete()
         return redirect("admin:mcpconfig_service_changelist")
     posted, has_secrets = _leave_secrets_out(request)
     service_drafts.keep_typed(draft, posted)
+    if not may_change_credentials(request):
+        service_drafts.forget_typed_secrets(draft)
     service_drafts.save_draft(draft)
     form = AddServiceForm(_read_form(draft, posted), draft=draft)
     if has_secrets:
@@ -157,6 +167,7 @@ def _read_form(draft: ServiceDraft, posted: QueryDict) -> QueryDict:
     for name, value in draft.typed.items():
         if name not in posted and isinstance(value, str) and value:
             posted[name] = value
+    posted.setlist("groups", draft.typed["groups"])  # without numbers that no database knows
     return posted
 
 
@@ -165,7 +176,9 @@ def _check(
     pages: ServicePages, request: HttpRequest, draft: ServiceDraft, form: AddServiceForm
 ) -> HttpResponse:
     person = cast(Member, request.user)
-    if not draft.typed["url"]:
+    # A wrong name cannot be a part of the redirect URL. An empty one is proposed by the check.
+    is_wrong = draft.typed["name"] and "name" in form.errors
+    if is_wrong or not draft.typed["url"]:
         return _render(pages, request, draft, form, status=422)
     acting = Acting.of(person)
     try:
@@ -272,8 +285,6 @@ def _store(
     is_enabled: bool,
 ) -> HttpResponse:
     refuse = partial(_render, pages, request, draft, form, status=422)
-
-    draft_id = draft.pk
     try:
         with transaction.atomic():
             service, confirmed = service_adding.add_service(
@@ -281,7 +292,6 @@ def _store(
             )
             pages.log_addition(request, service, _("Added after a check of its address."))
     except IntegrityError:
-        draft.pk = draft_id
         form.add_error("name", _("This name is taken. Choose another one."))
         return refuse(problem=_("Nothing was saved. Correct the marked fields."))
     text = ngettext(

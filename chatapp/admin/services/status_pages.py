@@ -21,6 +21,7 @@ from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.oauth.sign_in_admin import SignIn, list_sign_ins
 from mcpconfig.services.sharing import can_sign_in, explain_refusal
 from mcpconfig.services.tool_definitions import describe_tool_state
+from mcpconfig.values.service_admins import manages_services
 
 from .add_service import estimate_tokens
 
@@ -139,6 +140,8 @@ def show_people(pages: ServicePages, request: MemberRequest, service: Service) -
 def _list_people(service: Service) -> QuerySet[Member]:
     """Return who may use the service while it is enabled, as `Services.usable_by` decides it."""
     people = Member.objects.filter(is_active=True)
+    if service.owner is not None and not service.owner.is_active:
+        return people.none()
     match service.visibility:
         case Visibility.GROUPS:
             people = people.filter(
@@ -147,7 +150,8 @@ def _list_people(service: Service) -> QuerySet[Member]:
         case Visibility.PRIVATE if service.owner_id is not None:
             people = people.filter(pk=service.owner_id)
         case Visibility.PRIVATE:
-            people = people.filter(is_staff=True)
+            admins = people.filter(is_staff=True)
+            people = people.filter(pk__in=[each.pk for each in admins if manages_services(each)])
     named = Prefetch("groups", Group.objects.order_by("name"))
     return people.order_by("username").prefetch_related(named)
 

@@ -32,7 +32,14 @@ from chatapp.models import (
 )
 from chatapp.people.refused import Refused
 from chatapp.tools.taint import find_taint_of_chats
-from mcpconfig.models import Credential, OAuthClient, OAuthGrant, OAuthRevocation, Service
+from mcpconfig.models import (
+    Credential,
+    OAuthClient,
+    OAuthGrant,
+    OAuthRevocation,
+    Service,
+    ServiceDraft,
+)
 from mcpconfig.secrets import oauth_secrets
 from tests.conftest import signed_in
 from tests.turns import rows
@@ -50,6 +57,7 @@ def leaver(owner: Member, stranger: Member) -> Member:
     OAuthGrant.objects.create(service=shop, person=owner, endpoint=shop.endpoint)
     own = rows.service("own", url="https://own.example/mcp", owner=owner)
     Credential.objects.create(service=own)
+    ServiceDraft.objects.create(person=owner, secrets=b"sealed")
     Consent.objects.create(
         person=owner, service=shop, endpoint=shop.endpoint, scope="always", definitions={}
     )
@@ -118,7 +126,7 @@ def test_one_action_ends_everything(
     assert Turn.objects.get(question__parts__text="Waiting").state == Turn.State.STOPPED
     assert Approval.objects.get().state not in (Approval.State.OPEN, Approval.State.GRANTED)
     assert not Service.objects.get(name="own").is_enabled
-    assert not Credential.objects.exists()
+    assert not Credential.objects.exists() and not ServiceDraft.objects.exists()
     assert Project.objects.get(name="Mine").owner == stranger
     assert not Project.objects.get(name="Theirs").members.exists()
     assert not Project.objects.get(name="Mine").members.exists()

@@ -11,7 +11,7 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.background import jobs
 from chatapp.models import JournalEvent, Member, PersonSignal, Turn
-from mcpconfig.models import Exchange, Service
+from mcpconfig.models import Exchange, Service, ServiceDraft
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = "2020-01-01T00:00Z"
@@ -56,6 +56,14 @@ def test_expired_sessions_are_deleted_and_no_others() -> None:
         )
     jobs.delete_expired_sessions.call()
     assert Session.objects.get().session_key == "valid"
+
+
+def test_drafts_of_services_are_deleted_after_a_day(owner: Member) -> None:
+    old, young = (ServiceDraft.objects.create(person=owner, secrets=b"sealed") for _ in range(2))
+    day_ago = timezone.now() - timedelta(days=1, minutes=1)
+    ServiceDraft.objects.filter(pk=old.pk).update(created_at=day_ago)
+    jobs.delete_old_service_drafts.call()
+    assert ServiceDraft.objects.get() == young
 
 
 def test_old_results_are_deleted_and_tasks_that_wait_are_kept() -> None:

@@ -36,6 +36,7 @@ ALWAYS = {
     "read_left_files",
     "delete_old_imports",
     *("look_for_notifications", "look_for_all_notifications", "delete_old_notifications"),
+    "delete_old_service_drafts",
 }
 
 

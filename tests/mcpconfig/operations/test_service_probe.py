@@ -100,6 +100,14 @@ async def test_a_member_who_is_no_admin_gets_no_way_inside(modern: Served) -> No
     assert modern.arrivals.seen == []
 
 
+async def test_a_service_of_one_admin_may_be_inside(modern: Served) -> None:
+    owner = await Member.objects.acreate(username="ada", is_staff=True, rights=["services"])
+    service = Service(url=modern.url, allows_private_addresses=True, owner=owner)
+    found = await probe_service(service, None, base_url=BASE_URL)
+
+    assert set(states(found.report).values()) == {"passed"}
+
+
 async def test_a_service_that_asks_for_a_token_says_so(guarded: Served) -> None:
     report = (await probe(guarded.url)).report
 
@@ -125,6 +133,25 @@ async def test_a_wrong_token_fails_at_the_tools_and_is_not_shown(guarded: Served
     assert failed.state == "failed" and "401" in failed.raw
     assert "does not accept the stored credentials" in failed.detail
     assert secret not in str(report.to_json())
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+async def test_a_server_that_repeats_the_token_does_not_bring_it_into_the_report(
+    status: int,
+) -> None:
+    secret = "echoed-token-0123456789"
+
+    async def repeat(request: Any) -> JSONResponse:
+        said = request.headers.get("authorization", "")
+        challenge = {"www-authenticate": f'Bearer error="invalid_token {said}"'}
+        return JSONResponse({"error": f"unknown: {said}"}, status_code=status, headers=challenge)
+
+    app = Starlette(routes=[Route("/mcp", repeat, methods=["GET", "POST"])])
+    sent = RequestCredentials(headers={"authorization": f"Bearer {secret}"})
+    with Served(app) as served:
+        report = (await probe(served.url, sent)).report
+        assert any(secret in str(each.headers) for each in served.arrivals.seen)
+    assert report.failed and secret not in str(report.to_json())
 
 
 async def test_oauth_is_found_with_its_server_and_countersign_registers_itself(

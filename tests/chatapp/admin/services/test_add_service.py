@@ -1,15 +1,17 @@
 """The page *Add a service*: it checks before it saves, saves all or nothing, and confirms exactly
 what was shown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from mcp.server.mcpserver import MCPServer
 
 from chatapp.models import LogEntry, Member
@@ -39,6 +41,7 @@ class Shop:
     purpose: str = "Finds an order."
     listings: int = 0
     fails: bool = False
+    on_listing: Callable[[], Any] | None = None
 
 
 def build(shop: Shop) -> Any:
@@ -46,6 +49,8 @@ def build(shop: Shop) -> Any:
 
     async def list_tools(*_: Any, **__: Any) -> types.ListToolsResult:
         shop.listings += 1
+        if shop.on_listing is not None:
+            await sync_to_async(shop.on_listing)()
         if shop.fails:
             raise RuntimeError
         schema = {"type": "object", "properties": {"id": {"type": "string"}}}
@@ -452,3 +457,128 @@ def test_an_admin_without_the_right_to_credentials_enters_no_secret(
     assert shop.url in answer.content.decode()
     assert draft_secrets.open_secrets(ServiceDraft.objects.get()).typed == {}
     assert shop.listings == 0
+
+
+def test_a_bad_token_is_refused_again_when_its_field_is_left_empty(
+    admin_client: Client, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    bad = {"authentication": "bearer", "bearer": "one\ntwo"}
+    assert page.post("check", **bad).status_code == 422
+    seen = shop.listings
+    assert page.post("check", authentication="bearer").status_code == 422
+    assert shop.listings == seen
+    assert page.save(authentication="bearer").status_code == 422
+    assert not Service.objects.exists() and not Credential.objects.exists()
+
+
+def test_bad_headers_are_refused_again_when_their_field_is_left_empty(
+    admin_client: Client, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    bad = {"authentication": "headers", "headers": "Host: inside.example"}
+    refused = page.post("check", **bad)
+    assert refused.status_code == 422, refused.url
+    seen = shop.listings
+    again = page.post("check", authentication="headers")
+    assert again.status_code == 422 and read_problem(again) == read_problem(refused)
+    assert shop.listings == seen
+    assert page.save(authentication="headers").status_code == 422
+    assert not Service.objects.exists() and not Credential.objects.exists()
+
+
+@pytest.mark.parametrize("act", ["check", "save"])
+def test_characters_that_no_database_stores_are_left_out(
+    admin_client: Client, shop: Shop, act: str
+) -> None:
+    page = Page(admin_client, shop.url)
+    zeros = {"title": "a\0b", "person": "a\0", "access": "person", "groups": ["9" * 40]}
+    answer = page.post(
+        act, **zeros, name="sh\0op", url=shop.url, tools_shown="1", definition=["\0"]
+    )
+    assert answer.status_code in (302, 422)
+    assert "\0" not in str(ServiceDraft.objects.get().typed)
+
+
+def test_a_draft_that_was_discarded_during_a_check_does_not_come_back(
+    admin_client: Client, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url, authentication="bearer", bearer=TOKEN)
+    shop.on_listing = lambda: ServiceDraft.objects.all().delete()
+    answer = page.post("check")
+    assert answer.status_code == 302
+    assert answer.url == reverse("admin:mcpconfig_service_changelist")
+    assert not ServiceDraft.objects.exists()
+
+
+def test_a_draft_that_was_saved_meanwhile_is_not_saved_twice(
+    admin_client: Client, admin: Member, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    names = ["find_order"]
+    shop.on_listing = lambda: ServiceDraft.objects.all().delete()
+    answer = page.save(*names, name="second")
+    assert answer.status_code == 302
+    assert not Service.objects.exists() and not ServiceDraft.objects.exists()
+
+
+def test_a_short_name_that_is_no_name_is_refused_before_the_check(
+    admin_client: Client, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    seen = shop.listings
+    answer = page.post("check", name="no / name")
+    assert answer.status_code == 422
+    assert shop.listings == seen
+    assert page.read().one("input", name="name")["value"] == "no / name"
+
+
+def test_what_a_server_says_is_stored_without_zeros(admin_client: Client, shop: Shop) -> None:
+    shop.purpose = "Finds\0an order."
+    page = Page(admin_client, shop.url)
+    assert "\0" not in str(ServiceDraft.objects.get().report)
+    assert page.save("find_order").status_code == 302
+
+
+def test_who_loses_the_right_to_credentials_uses_no_secret_of_the_draft(
+    stranger: Member, shop: Shop
+) -> None:
+    stranger.is_staff, stranger.rights = True, ["services", "credentials"]
+    stranger.save()
+    page = Page(signed_in(stranger), shop.url, authentication="bearer", bearer=TOKEN)
+    page.fields.pop("bearer")
+    stranger.rights = ["services"]
+    stranger.save()
+    page.client = signed_in(stranger)
+
+    answer = page.save()
+    assert answer.status_code == 422 and "You need the right" in read_problem(answer)
+    assert draft_secrets.open_secrets(ServiceDraft.objects.get()).typed == {}
+    assert not Service.objects.exists()
+
+
+def test_a_draft_cannot_be_opened_after_a_day(admin_client: Client, shop: Shop) -> None:
+    page = Page(admin_client, shop.url)
+    ServiceDraft.objects.update(created_at=timezone.now() - ServiceDraft.LIFETIME)
+    assert admin_client.get(page.address).status_code == 404
+
+
+def test_reading_the_tools_again_counts_as_a_check(
+    admin_client: Client, admin: Member, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    seen = shop.listings
+    Look.objects.bulk_create(Look(person=admin) for _ in range(MAX_LOOKS_A_MINUTE))
+    answer = page.save("find_order")
+    assert answer.status_code == 429 and shop.listings == seen
+    assert not Service.objects.exists()
+
+
+def test_a_member_who_is_no_admin_gets_no_service_inside(
+    admin_client: Client, owner: Member, shop: Shop
+) -> None:
+    page = Page(admin_client, shop.url)
+    answer = page.save(access="person", person=owner.username)
+    assert answer.status_code == 422
+    assert "Only an admin’s service can use private addresses" in read_problem(answer)
+    assert not Service.objects.exists()

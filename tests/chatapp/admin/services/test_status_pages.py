@@ -127,6 +127,30 @@ def test_the_members_are_those_who_may_use_it(
     assert shown == names == usable
 
 
+@pytest.mark.parametrize("visibility", ["private", "everyone"])
+@pytest.mark.parametrize("has_owner", [True, False])
+def test_the_members_are_those_for_whom_the_chat_has_the_service(
+    admin_client: Client,
+    owner: Member,
+    stranger: Member,
+    service: Service,
+    visibility: str,
+    has_owner: bool,
+) -> None:
+    """Also if an admin has other rights only, or the owner is deactivated."""
+    stranger.is_staff, stranger.rights = True, ["policy"]
+    stranger.save()
+    if has_owner:
+        owner.is_active = False
+        owner.save()
+    service.visibility, service.owner = visibility, owner if has_owner else None
+    service.save()
+    everybody = Member.objects.filter(is_active=True)
+    able = {each.username for each in everybody if service in Service.objects.for_member(each)}
+    rows = get(admin_client, "people", service).one("tbody").all("th")
+    assert {row.one("small").text for row in rows} == able
+
+
 def test_the_members_need_the_right_to_view_members(
     client: Client, owner: Member, service: Service
 ) -> None:
