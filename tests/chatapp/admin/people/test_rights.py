@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.test import Client
 
 from chatapp.models import LogEntry, Member, ModelProvider
 from chatapp.people.admin_rights import RIGHTS
+from chatapp.rendering.pages.log import build_line
 from chatapp.tools.core.add_service import TOOL as ADD_SERVICE
 from chatapp.tools.core_catalogue import may_use
 from mcpconfig.models import Credential, Service
@@ -200,3 +202,22 @@ def test_rights_count_for_nothing_while_inactive_or_no_admin(owner: Member) -> N
     assert read(owner).has_perm("chatapp.view_policyrule")
     Member.objects.filter(pk=owner.pk).update(is_active=False)
     assert not read(owner).has_perm("chatapp.view_policyrule")
+
+
+# --- what the log says ----------------------------------------------------------------------------
+def test_a_sign_in_link_is_in_the_log_of_both(owner: Member) -> None:
+    """Who has it acts as the member, and reads their chats without a reason."""
+    clerk = make_admin("people")
+    chosen = {"action": "make_sign_in_links", "_selected_action": [owner.pk]}
+    signed_in(clerk).post("/admin/chatapp/member/", chosen)
+    assert owner.signinlink_set.exists()
+    entry = LogEntry.objects.filter(kind=LogEntry.Kind.MEMBER, actor_id=clerk.pk).get()
+    assert (entry.person_id, build_line(entry).said) == (owner.pk, "A sign-in link was created.")
+    assert "sign-in/" not in entry.data
+
+
+def test_a_link_of_the_command_is_in_the_log(owner: Member) -> None:
+    call_command("sign_in_link", owner.username)
+    entry = LogEntry.objects.filter(person_id=owner.pk).order_by("position").last()
+    assert entry is not None
+    assert json.loads(entry.data)["act"] == "link made"
