@@ -19,6 +19,8 @@ from chatapp.models import (
     Attachment,
     Consent,
     Conversation,
+    DirectoryAccount,
+    DirectoryGroup,
     Invitation,
     LogEntry,
     Member,
@@ -26,13 +28,23 @@ from chatapp.models import (
     Part,
     Project,
     ProjectMember,
+    PushDevice,
     SharedLink,
     StandIn,
     Turn,
+    Webhook,
 )
+from chatapp.notifications import push_keys
 from chatapp.people.refused import Refused
 from chatapp.tools.taint import find_taint_of_chats
-from mcpconfig.models import Credential, OAuthClient, OAuthGrant, OAuthRevocation, Service
+from mcpconfig.models import (
+    Credential,
+    OAuthClient,
+    OAuthGrant,
+    OAuthRevocation,
+    Service,
+    ServiceDraft,
+)
 from mcpconfig.secrets import oauth_secrets
 from tests.conftest import signed_in
 from tests.turns import rows
@@ -294,3 +306,50 @@ def test_projects_go_to_whom_the_admin_chooses(
         "Mine",
         "Alone",
     }
+
+
+# --- what other parts keep about a member ---------------------------------------------------------
+def test_nothing_of_other_parts_keeps_access(
+    leaver: Member, admin: Member, owner_client: Client
+) -> None:
+    """Push devices, webhooks, drafts of services with their secrets, and the directory."""
+    PushDevice.objects.create(
+        person=leaver,
+        key=push_keys.make_key(),
+        address_hash="a" * 64,
+        session_key=owner_client.session.session_key,
+        name="Phone",
+    )
+    webhook = Webhook.objects.create(name="Release", format="slack", audience="chosen")
+    webhook.members.add(leaver, admin)
+    for person in (leaver, admin):
+        ServiceDraft.objects.create(person=person, secrets=b"sealed")
+    DirectoryAccount.objects.create(member=leaver, is_suspended=True)
+    DirectoryGroup.objects.create(display_name="Release").members.add(leaver)
+    off_boarding.off_board(leaver, Choices(by=admin))
+    assert not PushDevice.objects.exists()
+    assert list(webhook.members.all()) == [admin]
+    assert [draft.person for draft in ServiceDraft.objects.all()] == [admin]
+    assert not DirectoryAccount.objects.get().is_suspended
+    assert not leaver.directory_groups.exists()
+
+
+# --- rights that change meanwhile -----------------------------------------------------------------
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("clerk", {"is_active": False}),
+        ("clerk", {"rights": ["policy"]}),
+        ("owner", {"is_staff": True, "rights": ["people", "audit"]}),
+    ],
+)
+def test_the_rights_of_the_moment_count(leaver: Member, change: tuple[str, Any]) -> None:
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["people"]
+    )
+    name, values = change
+    Member.objects.filter(username=name).update(**values)
+    with pytest.raises(Refused, match="any more"):
+        off_boarding.off_board(leaver, Choices(by=clerk))
+    leaver.refresh_from_db()
+    assert leaver.is_active
