@@ -10,6 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.password_validation import validate_password
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +21,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
+from chatapp.accounts import entries, invitations
 from chatapp.accounts.second_factor import remove_second_factor
 from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.admin.badges import EMPTY
@@ -268,6 +270,8 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         super().save_model(request, obj, form, change)
         if change and not obj.is_active and "is_active" in form.changed_data:
             project_owners.hand_over_all(obj, by=cast(Member, request.user))
+        if change and not obj.has_perm("chatapp.add_invitation"):
+            invitations.revoke_all(obj, by=cast(Member, request.user))
         if not change and not obj.has_usable_password():
             self.show_link(request, obj)
 
@@ -311,7 +315,9 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     def show_link(self, request: HttpRequest, member: Member) -> None:
         """Show a new sign-in link. It cannot be shown again, because only its hash is stored."""
         text = _("Sign-in link for %(name)s, shown only once. It works once, within a day:")
-        link = make_sign_in_link(member)
+        with transaction.atomic():
+            link = make_sign_in_link(member)
+            entries.write_sign_in_link(member, audit_log.Who.of(cast(Member, request.user)))
         message = format_html("{} <code>{}</code>", text % {"name": member.username}, link)
         messages.success(request, message)
 
