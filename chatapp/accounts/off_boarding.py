@@ -110,6 +110,10 @@ def off_board(member: Member, choices: Choices) -> list[str]:
         lock_out(member)
         _log(member, choices, act="locked out", found={k: n for k, n in found.items() if n})
     failed = [step.name for step in STEPS if step.run and not _try(step, member, choices)]
+    # A chat whose answer still runs in a worker cannot be handed over yet.
+    is_left = choices.reader is not None and handing_over.filter_to_hand_over(member).exists()
+    if is_left and "chats" not in failed:
+        failed.append("chats")
     _log(member, choices, act="incomplete" if failed else "finished", left=failed)
     return failed
 

@@ -220,6 +220,20 @@ def test_what_another_person_wrote_is_untrusted_in_a_chat_that_was_handed_over(
     assert find_taint_of_chats([chat.pk]) == "chat of owner"
 
 
+def test_a_chat_whose_answer_still_runs_is_left_and_handed_over_later(
+    admin_client: Client, leaver: Member, stranger: Member
+) -> None:
+    running = rows.turn(leaver, state=Turn.State.RUNNING, text="Running")
+    form = {"chats": "hand_over", "reader": "stranger", "reason": "She takes over."}
+    page = admin_client.post(address_of(leaver), form, follow=True).content.decode()
+    assert "but this is left: 1 chat is kept or handed over" in page
+    assert Conversation.objects.get(owner=leaver) == running.conversation
+    Turn.objects.filter(pk=running.pk).update(state=Turn.State.STOPPED)
+    page = admin_client.post(address_of(leaver), form, follow=True).content.decode()
+    assert "is off-boarded." in page
+    assert not Conversation.objects.filter(owner=leaver).exists()
+
+
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
@@ -317,7 +331,7 @@ def test_nothing_of_other_parts_keeps_access(
         person=leaver,
         key=push_keys.make_key(),
         address_hash="a" * 64,
-        session_key=owner_client.session.session_key,
+        session_key=owner_client.session.session_key or "",
         name="Phone",
     )
     webhook = Webhook.objects.create(name="Release", format="slack", audience="chosen")
