@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
@@ -299,9 +300,22 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     @admin.action(
         description=_lazy("Create sign-in links for selected members"), permissions=["change"]
     )
-    def make_sign_in_links(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
+    def make_sign_in_links(
+        self, request: HttpRequest, queryset: QuerySet[Member]
+    ) -> HttpResponse | None:
+        """It needs a recent sign-in: an admin could make a link for themselves."""
+        if not did_just_sign_in(request):
+            return redirect_to_confirm(request.get_full_path())
         for member in self.choose_managed(request, queryset.filter(is_active=True)):
             self.show_link(request, member)
+        return None
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """It needs a recent sign-in: an admin could set their own password without the old one."""
+        may_change = self.has_change_permission(request, self.get_object(request, unquote(id)))
+        if may_change and not did_just_sign_in(request):
+            return redirect_to_confirm(request.get_full_path())
+        return super().user_change_password(request, id, form_url)
 
     def choose_managed(self, request: HttpRequest, chosen: QuerySet[Member]) -> list[Member]:
         """Return those of the chosen members whom this admin manages, and name the others."""

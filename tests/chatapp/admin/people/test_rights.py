@@ -209,7 +209,9 @@ def test_a_sign_in_link_is_in_the_log_of_both(owner: Member) -> None:
     """Who has it acts as the member, and reads their chats without a reason."""
     clerk = make_admin("people")
     chosen = {"action": "make_sign_in_links", "_selected_action": [owner.pk]}
-    signed_in(clerk).post("/admin/chatapp/member/", chosen)
+    client = signed_in(clerk)
+    client.post("/settings/confirm/", {"password": PASSWORD})
+    client.post("/admin/chatapp/member/", chosen)
     assert owner.signinlink_set.exists()
     entry = LogEntry.objects.filter(kind=LogEntry.Kind.MEMBER, actor_id=clerk.pk).get()
     assert (entry.person_id, build_line(entry).said) == (owner.pk, "A sign-in link was created.")
@@ -221,3 +223,21 @@ def test_a_link_of_the_command_is_in_the_log(owner: Member) -> None:
     entry = LogEntry.objects.filter(person_id=owner.pk).order_by("position").last()
     assert entry is not None
     assert json.loads(entry.data)["act"] == "link made"
+
+
+# --- a device that was left unlocked --------------------------------------------------------------
+def test_ways_into_an_account_need_a_recent_sign_in(admin_client: Client, admin: Member) -> None:
+    """An admin could give themselves a password or a link, which works after the session."""
+    before = read(admin).password
+    page = f"/admin/chatapp/member/{admin.pk}/password/"
+    form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    chosen = {"action": "make_sign_in_links", "_selected_action": [admin.pk]}
+    for address, data in ((page, form), ("/admin/chatapp/member/", chosen)):
+        answer = admin_client.post(address, data)
+        assert answer["Location"].startswith("/settings/confirm/"), address
+    assert admin_client.get(page).status_code == 302
+    assert (read(admin).password, admin.signinlink_set.exists()) == (before, False)
+    admin_client.post("/settings/confirm/", {"password": "admin-password"})
+    assert admin_client.get(page).status_code == 200
+    admin_client.post(page, form)
+    assert read(admin).check_password(PASSWORD)
