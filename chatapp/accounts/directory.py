@@ -100,10 +100,13 @@ def join(person: Person) -> Member:
     with transaction.atomic():
         member = _find_former(person.username) or Member(username=person.username)
         _check_username(person.username, member)
+        is_suspended = not person.is_active
         if member.pk is None:
             member.set_unusable_password()
         elif person.is_active:
             _check_may_activate(member.directory_account)
+        else:
+            is_suspended = member.directory_account.is_suspended
         member.is_active = person.is_active
         _describe(member, person)
         member.save()
@@ -112,7 +115,7 @@ def join(person: Person) -> Member:
             defaults={
                 "external_id": person.external_id[:MAX_ID],
                 "has_left": False,
-                "is_suspended": not person.is_active,
+                "is_suspended": is_suspended,
             },
         )
     return _load(member)

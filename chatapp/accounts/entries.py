@@ -27,6 +27,11 @@ def write(
     audit_log.append([AuditEvent(kind=kind, data=data, actor=actor or who, person=who)])
 
 
+def write_sign_in_link(member: Member, actor: Who) -> None:
+    """Append that somebody made a link that signs this member in. Who has it acts as the member."""
+    write(Kind.MEMBER, member, actor, of=f"member {member.username}", act="link made")
+
+
 def name_provider(provider_id: str) -> str:
     """Return the name of a configured provider, or the id of one that is gone."""
     names = {provider.id: provider.name for provider in settings.SIGN_IN_PROVIDERS}

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -69,6 +70,16 @@ def revoke(invitation: Invitation, *, by: Member) -> bool:
         return False
     _log(invitation, "revoked", Who.of(by))
     return True
+
+
+def revoke_all(inviter: Member, *, by: Member) -> None:
+    """End the open invitations of a member who may invite nobody any more."""
+    for invitation in filter_revocable(inviter):
+        revoke(invitation, by=by)
+
+
+def filter_revocable(inviter: Member) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(invited_by=inviter, accepted_at=None, revoked_at=None)
 
 
 def _log(invitation: Invitation, act: str, actor: Who, person: Any = audit_log.SERVER) -> None:

@@ -4,6 +4,7 @@ from allauth.mfa.models import Authenticator
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken, DirectoryAccount, Member, SignInLink
+from mcpconfig.models import ServiceDraft
 
 from .sessions import end_sessions
 
@@ -25,3 +26,7 @@ def lock_out(member: Member) -> None:
     # A directory does not undo it.
     DirectoryAccount.objects.filter(member=member).update(is_suspended=False)
     member.user_permissions.clear()
+    # They hold secrets that were typed for a new service.
+    ServiceDraft.objects.filter(person=member).delete()
+    if webhooks := list(member.webhooks.all()):
+        member.webhooks.remove(*webhooks)

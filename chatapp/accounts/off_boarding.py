@@ -23,7 +23,6 @@ from chatapp.models import (
     AccessToken,
     Consent,
     Conversation,
-    Invitation,
     LogEntry,
     Member,
     Project,
@@ -34,7 +33,7 @@ from chatapp.models import (
     StandIn,
     Turn,
 )
-from chatapp.people.admin_rights import lock_last_admin
+from chatapp.people.admin_rights import lock_last_admin, may_manage
 from chatapp.people.refused import Refused
 from chatapp.policy import consents
 from chatapp.projects import members as project_members
@@ -100,18 +99,35 @@ def list_lines(member: Member) -> list[Line]:
 
 def off_board(member: Member, choices: Choices) -> list[str]:
     """Take all access from the member. Return the names of the steps that failed. Raises Refused
-    for the last admin, and for a person who off-boards themselves."""
+    for the last admin, for a person who off-boards themselves, and for an admin who has no right to
+    it any more."""
     if member == choices.by:
         raise Refused(_("You can’t off-board yourself. Ask another admin."), 409)
     with transaction.atomic():
         if lock_last_admin(member):
             raise Refused(_("This is the last full admin. Make another member one first."), 409)
+        member = _lock(member, choices.by)
         found = {step.name: step.count(member) for step in STEPS}
         lock_out(member)
         _log(member, choices, act="locked out", found={k: n for k, n in found.items() if n})
     failed = [step.name for step in STEPS if step.run and not _try(step, member, choices)]
+    # A chat whose answer still runs in a worker cannot be handed over yet.
+    is_left = choices.reader is not None and handing_over.filter_to_hand_over(member).exists()
+    if is_left and "chats" not in failed:
+        failed.append("chats")
     _log(member, choices, act="incomplete" if failed else "finished", left=failed)
     return failed
+
+
+def _lock(member: Member, admin: Member) -> Member:
+    """Lock both rows, and check the rights of that moment: somebody may have changed them since the
+    page was shown. Raises Refused."""
+    rows = Member.objects.select_for_update().order_by("pk").in_bulk([member.pk, admin.pk])
+    now, acting = rows.get(member.pk), rows.get(admin.pk)
+    may = acting is not None and acting.has_perm("chatapp.change_member")
+    if now is None or acting is None or not (may and may_manage(acting, now)):
+        raise Refused(_("You don’t have the right to off-board this member any more."), 403)
+    return now
 
 
 def _try(step: Step, member: Member, choices: Choices) -> bool:
@@ -151,10 +167,6 @@ def _filter_delegations(member: Member) -> "QuerySet[StandIn]":
 
 def _filter_services(member: Member) -> "QuerySet[Service]":
     return Service.objects.filter(owner=member, is_enabled=True)
-
-
-def _filter_invitations(member: Member) -> "QuerySet[Invitation]":
-    return Invitation.objects.filter(invited_by=member, accepted_at=None, revoked_at=None)
 
 
 def _filter_projects(member: Member) -> "QuerySet[Project]":
@@ -208,8 +220,7 @@ def _end_delegations(member: Member, _choices: Choices) -> None:
 
 
 def _revoke_invitations(member: Member, choices: Choices) -> None:
-    for invitation in _filter_invitations(member):
-        invitations.revoke(invitation, by=choices.by)
+    invitations.revoke_all(member, by=choices.by)
 
 
 def _hand_over_projects(member: Member, choices: Choices) -> None:
@@ -335,7 +346,7 @@ STEPS = (
     Step(
         name="invitations",
         icon="send",
-        count=lambda member: _filter_invitations(member).count(),
+        count=lambda member: invitations.filter_revocable(member).count(),
         describe=lambda n: (
             ngettext("%(n)s invitation is revoked", "%(n)s invitations are revoked", n) % {"n": n}
         ),

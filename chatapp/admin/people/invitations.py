@@ -6,6 +6,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -106,15 +107,20 @@ class InvitationAdmin(admin.ModelAdmin):
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Log the invitation with its groups, and send or show the link, which is not stored."""
+        """Log the invitation with its groups. The link is sent or shown after the commit: no
+        transaction waits for a mail server."""
         super().save_related(request, form, formsets, change)
         invitations.log_created(form.instance)
         link = invitations.build_link(form.token)
-        if invitations.send(form.instance, link):
-            text = _("The invitation was sent to %(email)s.") % {"email": form.instance.email}
+        transaction.on_commit(lambda: self._hand_out(request, form.instance, link))
+
+    def _hand_out(self, request: HttpRequest, invitation: Invitation, link: str) -> None:
+        """Send or show the link, which is not stored."""
+        if invitations.send(invitation, link):
+            text = _("The invitation was sent to %(email)s.") % {"email": invitation.email}
             messages.success(request, text)
             return
-        if settings.SENDS_MAIL and form.instance.email:
+        if settings.SENDS_MAIL and invitation.email:
             messages.warning(request, _("The mail could not be sent. Send the link yourself."))
         text = _("Invitation link, shown only once. It works once, within %(days)s days:")
         text %= {"days": Invitation.LIFETIME.days}

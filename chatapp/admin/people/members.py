@@ -6,10 +6,12 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.password_validation import validate_password
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +22,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
+from chatapp.accounts import entries, invitations
 from chatapp.accounts.second_factor import remove_second_factor
 from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.admin.badges import EMPTY
@@ -268,6 +271,8 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         super().save_model(request, obj, form, change)
         if change and not obj.is_active and "is_active" in form.changed_data:
             project_owners.hand_over_all(obj, by=cast(Member, request.user))
+        if change and not obj.has_perm("chatapp.add_invitation"):
+            invitations.revoke_all(obj, by=cast(Member, request.user))
         if not change and not obj.has_usable_password():
             self.show_link(request, obj)
 
@@ -295,9 +300,22 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     @admin.action(
         description=_lazy("Create sign-in links for selected members"), permissions=["change"]
     )
-    def make_sign_in_links(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
+    def make_sign_in_links(
+        self, request: HttpRequest, queryset: QuerySet[Member]
+    ) -> HttpResponse | None:
+        """It needs a recent sign-in: an admin could make a link for themselves."""
+        if not did_just_sign_in(request):
+            return redirect_to_confirm(request.get_full_path())
         for member in self.choose_managed(request, queryset.filter(is_active=True)):
             self.show_link(request, member)
+        return None
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """It needs a recent sign-in: an admin could set their own password without the old one."""
+        may_change = self.has_change_permission(request, self.get_object(request, unquote(id)))
+        if may_change and not did_just_sign_in(request):
+            return redirect_to_confirm(request.get_full_path())
+        return super().user_change_password(request, id, form_url)
 
     def choose_managed(self, request: HttpRequest, chosen: QuerySet[Member]) -> list[Member]:
         """Return those of the chosen members whom this admin manages, and name the others."""
@@ -311,7 +329,9 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     def show_link(self, request: HttpRequest, member: Member) -> None:
         """Show a new sign-in link. It cannot be shown again, because only its hash is stored."""
         text = _("Sign-in link for %(name)s, shown only once. It works once, within a day:")
-        link = make_sign_in_link(member)
+        with transaction.atomic():
+            link = make_sign_in_link(member)
+            entries.write_sign_in_link(member, audit_log.Who.of(cast(Member, request.user)))
         message = format_html("{} <code>{}</code>", text % {"name": member.username}, link)
         messages.success(request, message)
 

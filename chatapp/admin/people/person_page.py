@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, cast
 
@@ -126,6 +126,11 @@ def _cut(rows: Iterable[Row], most: int = ROWS) -> dict[str, Any]:
     return {"rows": first[:most], "more": len(first[most:])}
 
 
+def _write_day(moment: datetime) -> str:
+    """Return the day of this moment in the reader's time zone."""
+    return date_format(timezone.localtime(moment), "DATE_FORMAT")
+
+
 # --- figures -------------------------------------------------------------------------------------
 def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
     """Yield title, value and help of the figures at the top."""
@@ -153,7 +158,7 @@ def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
         ", ".join(spent) or EMPTY,
         _("%(count)s tokens written") % {"count": number_format(tokens)},
     )
-    yield _("Member since"), date_format(person.date_joined, "DATE_FORMAT"), ""
+    yield _("Member since"), _write_day(person.date_joined), ""
 
 
 # --- cards ---------------------------------------------------------------------------------------
@@ -175,26 +180,18 @@ def _list_sections(person: Member, reader: Member) -> Iterator[Section]:
         foot=_("Admin rules always apply."),
         **_cut(_list_permissions(person)),
     )
-    yield Section(
-        name="sessions",
-        title=_("Sessions"),
-        empty=_("Not signed in anywhere."),
-        **_cut(_list_sessions(person)),
-    )
-    yield Section(
-        name="tokens",
-        title=_("Access tokens"),
-        address=_link(reader, "chatapp.view_accesstoken", "accesstoken", q=person.username),
-        empty=_("No access tokens."),
-        **_cut(_list_tokens(person)),
-    )
-    yield Section(
-        name="spending",
-        title=_("Spending"),
-        address=_link(reader, "chatapp.view_usageofday", "usageofday", person__id__exact=person.pk),
-        empty=_("No allowance limits this member."),
-        **_cut(_list_allowances(person)),
-    )
+    if reader.has_perm("chatapp.view_accesstoken"):
+        yield from _list_ways_in(person, reader)
+    if reader.has_perm("chatapp.view_usageofday"):
+        yield Section(
+            name="spending",
+            title=_("Spending"),
+            address=_link(
+                reader, "chatapp.view_usageofday", "usageofday", person__id__exact=person.pk
+            ),
+            empty=_("No allowance limits this member."),
+            **_cut(_list_allowances(person)),
+        )
     yield Section(
         name="delegates",
         title=_("Delegates"),
@@ -207,12 +204,29 @@ def _list_sections(person: Member, reader: Member) -> Iterator[Section]:
         empty=_("No projects."),
         **_cut(_list_projects(person)),
     )
+    if reader.has_perm("chatapp.view_sharedlink"):
+        yield Section(
+            name="links",
+            title=_("Shared links"),
+            address=_link(reader, "chatapp.view_sharedlink", "sharedlink", q=person.username),
+            empty=_("No active links."),
+            **_cut(_list_links(person)),
+        )
+
+
+def _list_ways_in(person: Member, reader: Member) -> Iterator[Section]:
     yield Section(
-        name="links",
-        title=_("Shared links"),
-        address=_link(reader, "chatapp.view_sharedlink", "sharedlink", q=person.username),
-        empty=_("No active links."),
-        **_cut(_list_links(person)),
+        name="sessions",
+        title=_("Sessions"),
+        empty=_("Not signed in anywhere."),
+        **_cut(_list_sessions(person)),
+    )
+    yield Section(
+        name="tokens",
+        title=_("Access tokens"),
+        address=_link(reader, "chatapp.view_accesstoken", "accesstoken", q=person.username),
+        empty=_("No access tokens."),
+        **_cut(_list_tokens(person)),
     )
 
 
@@ -276,7 +290,7 @@ def _list_tokens(person: Member) -> Iterator[Row]:
     for token in AccessToken.objects.filter(
         person=person, revoked_at=None, expires_at__gt=timezone.now()
     )[: ROWS + 99]:
-        expires = date_format(token.expires_at, "DATE_FORMAT")
+        expires = _write_day(token.expires_at)
         yield Row(
             icon="key",
             title=token.name,
@@ -337,7 +351,7 @@ def _list_links(person: Member) -> Iterator[Row]:
             icon="send",
             title=str(link),
             help=link.get_audience_display(),
-            value=date_format(link.created_at, "DATE_FORMAT"),
+            value=_write_day(link.created_at),
         )
 
 

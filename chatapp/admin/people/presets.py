@@ -8,13 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _lazy
 
+from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.models import Assistant, SavedPrompt
 from chatapp.models.presets.sharing import Audience, SharedRow
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
-class SharedRowAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class SharedRowAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
     """Rows that members write. Admins can delete them, with the right to."""
 
     # The fields with what their owner wrote.

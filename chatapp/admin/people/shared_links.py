@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
+from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Member, SharedLink
 from chatapp.sharing import links
@@ -22,7 +23,7 @@ class ExpiryFilter(HeadingMixin, admin.DateFieldListFilter):
 
 
 @admin.register(SharedLink)
-class SharedLinkAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class SharedLinkAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
     """Links can be revoked, but not opened from here: an admin reads a chat after giving a reason,
     on the pages of chats."""
 

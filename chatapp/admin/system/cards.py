@@ -200,7 +200,7 @@ def _build_schedule() -> Card:
         Row(
             name=str(TASKS[each.name]),
             value=_write_time(due[each.name]) if each.name in due else _("not yet"),
-            note=_("at most every %(time)s") % {"time": _write_seconds(each.seconds())},
+            note=_("interval: %(time)s") % {"time": _write_seconds(each.seconds())},
         )
         for each in RECURRING
         if each.is_needed()
@@ -352,7 +352,7 @@ def _build_log() -> Card:
         Row(
             name=_("Anchors"),
             value=", ".join(places) or _("not written"),
-            note=_("every %(time)s") % {"time": _write_seconds(settings.LOG_ANCHOR_SECONDS)}
+            note=_("interval: %(time)s") % {"time": _write_seconds(settings.LOG_ANCHOR_SECONDS)}
             if places
             else _("Set LOG_ANCHORS to prove later that no entry was removed."),
             tone="good" if places else "warn",

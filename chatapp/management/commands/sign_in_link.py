@@ -3,9 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from chatapp.accounts import entries
+from chatapp.audit.audit_log import OPERATOR
 from chatapp.models import Member
 from chatapp.people.sign_in_links import make_sign_in_link
 from mcpconfig.management.failures import Failure
@@ -28,4 +31,7 @@ class Command(OperatorCommand):
         if not member.is_active:
             hint = _("An admin can turn the account on again.")
             raise Failure("refused", _("The account of %(name)s is off.") % {"name": name}, hint)
-        self.stdout.write(make_sign_in_link(member))
+        with transaction.atomic():
+            link = make_sign_in_link(member)
+            entries.write_sign_in_link(member, OPERATOR)
+        self.stdout.write(link)

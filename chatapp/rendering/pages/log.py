@@ -246,6 +246,8 @@ def _describe_change(kind: str, data: dict[str, Any]) -> str:
         if data["of"].startswith(GROUP):
             return str(MEMBERS[data["act"]]) % {"names": others}
         return str(MEMBERSHIPS[data["act"]]) % {"groups": others}
+    if data["act"] == "link made":
+        return _("A sign-in link was created.")
     act, changed = data["act"], data.get("changed", {})
     if act == "removed":
         return _("Removed.")

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from chatapp.accounts import directory
+from chatapp.accounts.off_boarding import Choices, off_board
 from chatapp.accounts.personal_data import close_account
 from chatapp.api import access_tokens
 from chatapp.audit import audit_log
@@ -663,3 +664,21 @@ def test_the_log_shows_what_the_directory_did_and_stays_intact(
     page = parse(signed_in(admin).get("/admin/chatapp/logentry/").content.decode())
     assert "directory Entra" in page.text
     assert DirectoryAccount.objects.get().has_left
+
+
+@pytest.mark.parametrize("is_left_first", [True, False])
+def test_a_directory_brings_back_nobody_whom_an_admin_off_boarded(
+    company: Directory, admin: Member, is_left_first: bool
+) -> None:
+    """Neither at once, nor by creating them deactivated and activating them then."""
+    member = company.create()
+    if is_left_first:
+        company.ask("DELETE", f"Users/{member.pk}")
+    off_board(member, Choices(by=admin))
+    company.ask("DELETE", f"Users/{member.pk}")
+    assert company.ask("POST", "Users", ENTRA_USER).status_code == 403
+    assert company.create(active=False) == member
+    activate = {"op": "Replace", "path": "active", "value": "True"}
+    assert company.patch(f"Users/{member.pk}", activate).status_code == 403
+    member.refresh_from_db()
+    assert not member.is_active

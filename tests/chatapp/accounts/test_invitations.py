@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core import mail
+from django.core.mail.backends.base import BaseEmailBackend
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -19,6 +21,8 @@ from tests.peers.openid_provider import OpenIDProvider, running_provider
 
 from .test_provider_sign_in import PERSON, begin, configure, find_person, finish
 
+# The link is handed out after the commit.
+pytestmark = pytest.mark.django_db(transaction=True)
 PASSWORD = "a long enough phrase"
 JOINING = {"username": "kim", "password": PASSWORD, "confirmed": PASSWORD}
 ADD = "/admin/chatapp/invitation/add/"
@@ -251,3 +255,41 @@ def test_the_list_costs_the_same_however_long(
         invite(admin_client, email=f"kim{number}@example.com", groups=[group.pk])
     with django_assert_max_num_queries(25):
         assert admin_client.get("/admin/chatapp/invitation/").status_code == 200
+
+
+class WatchingBackend(BaseEmailBackend):
+    """Notes whether a transaction is open while it sends."""
+
+    seen: ClassVar[list[bool]] = []
+
+    def send_messages(self, email_messages: Any) -> int:
+        self.seen.append(connection.in_atomic_block)
+        return len(email_messages)
+
+
+def test_no_transaction_waits_for_the_mail_server(admin_client: Client, settings: Any) -> None:
+    settings.SENDS_MAIL = True
+    settings.EMAIL_BACKEND = f"{__name__}.WatchingBackend"
+    WatchingBackend.seen.clear()
+    admin_client.post(ADD, {"email": "kim@example.com"})
+    assert WatchingBackend.seen == [False]
+
+
+@pytest.mark.parametrize("rights", [["policy"], []])
+def test_invitations_of_an_admin_who_may_invite_no_more_end(
+    admin_client: Client, client: Client, rights: list[str]
+) -> None:
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["people"]
+    )
+    address = invite(signed_in(clerk))
+    page = f"/admin/chatapp/member/{clerk.pk}/change/"
+    form = {"username": "clerk", "is_active": "on", "first_name": "Kit"}
+    admin_client.post(page, {**form, "rights": ["people"]})
+    assert client.get(address).status_code == 200
+    admin_client.post(page, {**form, "rights": rights})
+    assert client.post(address, JOINING).status_code == 410
+    assert not Member.objects.filter(username="kim").exists()
+    last = LogEntry.objects.filter(kind=LogEntry.Kind.INVITED).order_by("position").last()
+    assert last is not None
+    assert '"revoked"' in last.data and last.actor_name == "admin"

@@ -19,6 +19,8 @@ from chatapp.models import (
     Attachment,
     Consent,
     Conversation,
+    DirectoryAccount,
+    DirectoryGroup,
     Invitation,
     LogEntry,
     Member,
@@ -26,10 +28,13 @@ from chatapp.models import (
     Part,
     Project,
     ProjectMember,
+    PushDevice,
     SharedLink,
     StandIn,
     Turn,
+    Webhook,
 )
+from chatapp.notifications import push_keys
 from chatapp.people.refused import Refused
 from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import (
@@ -216,6 +221,20 @@ def test_what_another_person_wrote_is_untrusted_in_a_chat_that_was_handed_over(
     assert find_taint_of_chats([chat.pk]) == "chat of owner"
 
 
+def test_a_chat_whose_answer_still_runs_is_left_and_handed_over_later(
+    admin_client: Client, leaver: Member, stranger: Member
+) -> None:
+    running = rows.turn(leaver, state=Turn.State.RUNNING, text="Running")
+    form = {"chats": "hand_over", "reader": "stranger", "reason": "She takes over."}
+    page = admin_client.post(address_of(leaver), form, follow=True).content.decode()
+    assert "but this is left: 1 chat is kept or handed over" in page
+    assert Conversation.objects.get(owner=leaver) == running.conversation
+    Turn.objects.filter(pk=running.pk).update(state=Turn.State.STOPPED)
+    page = admin_client.post(address_of(leaver), form, follow=True).content.decode()
+    assert "is off-boarded." in page
+    assert not Conversation.objects.filter(owner=leaver).exists()
+
+
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
@@ -302,3 +321,50 @@ def test_projects_go_to_whom_the_admin_chooses(
         "Mine",
         "Alone",
     }
+
+
+# --- what other parts keep about a member ---------------------------------------------------------
+def test_nothing_of_other_parts_keeps_access(
+    leaver: Member, admin: Member, owner_client: Client
+) -> None:
+    """Push devices, webhooks, drafts of services with their secrets, and the directory."""
+    PushDevice.objects.create(
+        person=leaver,
+        key=push_keys.make_key(),
+        address_hash="a" * 64,
+        session_key=owner_client.session.session_key or "",
+        name="Phone",
+    )
+    webhook = Webhook.objects.create(name="Release", format="slack", audience="chosen")
+    webhook.members.add(leaver, admin)
+    for person in (leaver, admin):
+        ServiceDraft.objects.create(person=person, secrets=b"sealed")
+    DirectoryAccount.objects.create(member=leaver, is_suspended=True)
+    DirectoryGroup.objects.create(display_name="Release").members.add(leaver)
+    off_boarding.off_board(leaver, Choices(by=admin))
+    assert not PushDevice.objects.exists()
+    assert list(webhook.members.all()) == [admin]
+    assert [draft.person for draft in ServiceDraft.objects.all()] == [admin]
+    assert not DirectoryAccount.objects.get().is_suspended
+    assert not leaver.directory_groups.exists()
+
+
+# --- rights that change meanwhile -----------------------------------------------------------------
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("clerk", {"is_active": False}),
+        ("clerk", {"rights": ["policy"]}),
+        ("owner", {"is_staff": True, "rights": ["people", "audit"]}),
+    ],
+)
+def test_the_rights_of_the_moment_count(leaver: Member, change: tuple[str, Any]) -> None:
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["people"]
+    )
+    name, values = change
+    Member.objects.filter(username=name).update(**values)
+    with pytest.raises(Refused, match="any more"):
+        off_boarding.off_board(leaver, Choices(by=clerk))
+    leaver.refresh_from_db()
+    assert leaver.is_active

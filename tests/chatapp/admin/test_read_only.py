@@ -216,6 +216,7 @@ def test_an_admin_can_make_a_link_for_somebody_who_forgot(
     admin_client: Client, owner: Member
 ) -> None:
     action = {"action": "make_sign_in_links", "_selected_action": [owner.pk]}
+    admin_client.post("/settings/confirm/", {"password": "admin-password"})
     shown = text(admin_client.post("/admin/chatapp/member/", action, follow=True))
     found = re.search(r"/sign-in/([\w-]+)/", shown)
     assert found

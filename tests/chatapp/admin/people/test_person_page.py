@@ -1,6 +1,6 @@
 """The page of a person: what they have, for whom it is, and what it costs."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -157,3 +157,39 @@ def test_an_auditor_reads_the_page_and_sees_no_button(owner: Member) -> None:
 def test_no_chat_is_named_on_the_page(admin_client: Client, owner: Member) -> None:
     Conversation.objects.create(owner=owner, title=CANARY)
     assert CANARY not in admin_client.get(address_of(owner)).content.decode()
+
+
+def test_the_page_shows_only_what_the_lists_would(owner: Member, stranger: Member) -> None:
+    give_everything(owner, stranger)
+    link = str(SharedLink.objects.get())
+    for rights, expected in (
+        (["people"], {"Bot 0", "Sessions", link, "Spending"}),
+        (["audit"], {"Bot 0", "Sessions", link}),
+        (["policy"], set()),
+    ):
+        clerk = Member.objects.create_user(
+            rights[0], password="clerk-password", is_staff=True, rights=rights
+        )
+        page = signed_in(clerk).get(address_of(owner)).content.decode()
+        assert "Project 0" in page
+        shown = {each for each in ("Bot 0", "Sessions", link, "Spending") if each in page}
+        assert shown == expected, rights
+
+
+def test_days_are_those_of_the_reader(admin_client: Client, admin: Member, owner: Member) -> None:
+    """Half past eleven in the evening in UTC is the next day in Kiritimati."""
+    joined = datetime(2026, 3, 30, 23, 30, tzinfo=UTC)
+    Member.objects.filter(pk=owner.pk).update(date_joined=joined)
+    Member.objects.filter(pk=admin.pk).update(time_zone="Pacific/Kiritimati")
+    page = admin_client.get(address_of(owner)).content.decode()
+    assert "31 Mar 2026" in page and "30 Mar 2026" not in page
+
+
+def test_no_title_of_a_shared_chat_can_be_guessed(owner: Member, stranger: Member) -> None:
+    give_everything(owner, stranger)
+    auditor = Member.objects.create_user(
+        "auditor", password="auditor-password", is_staff=True, rights=["audit"]
+    )
+    client, address = signed_in(auditor), "/admin/chatapp/sharedlink/"
+    assert client.get(f"{address}?audience__in=members").status_code == 200
+    assert client.get(f"{address}?title__startswith=L").status_code == 400

@@ -41,3 +41,19 @@ def test_admins_see_and_delete_rows_but_not_the_texts_of_private_ones(
     assert MARK in read(admin_client, f"{address}/change/")
     admin_client.post(f"{address}/delete/", {"post": "yes"})
     assert not type(row).objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "guess"),
+    [
+        ("assistant", "instructions__startswith=P"),
+        ("assistant", "description__contains=Plum"),
+        ("savedprompt", "text__startswith=P"),
+    ],
+)
+def test_no_private_text_can_be_guessed(
+    admin_client: Client, owner: Member, kind: str, guess: str
+) -> None:
+    address = f"/admin/chatapp/{kind}/"
+    assert admin_client.get(f"{address}?owner__id__exact={owner.pk}").status_code == 200
+    assert admin_client.get(f"{address}?{guess}").status_code == 400

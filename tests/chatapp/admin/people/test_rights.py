@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.test import Client
 
 from chatapp.models import LogEntry, Member, ModelProvider
 from chatapp.people.admin_rights import RIGHTS
+from chatapp.rendering.pages.log import build_line
 from chatapp.tools.core.add_service import TOOL as ADD_SERVICE
 from chatapp.tools.core_catalogue import may_use
 from mcpconfig.models import Credential, Service
@@ -200,3 +202,42 @@ def test_rights_count_for_nothing_while_inactive_or_no_admin(owner: Member) -> N
     assert read(owner).has_perm("chatapp.view_policyrule")
     Member.objects.filter(pk=owner.pk).update(is_active=False)
     assert not read(owner).has_perm("chatapp.view_policyrule")
+
+
+# --- what the log says ----------------------------------------------------------------------------
+def test_a_sign_in_link_is_in_the_log_of_both(owner: Member) -> None:
+    """Who has it acts as the member, and reads their chats without a reason."""
+    clerk = make_admin("people")
+    chosen = {"action": "make_sign_in_links", "_selected_action": [owner.pk]}
+    client = signed_in(clerk)
+    client.post("/settings/confirm/", {"password": PASSWORD})
+    client.post("/admin/chatapp/member/", chosen)
+    assert owner.signinlink_set.exists()
+    entry = LogEntry.objects.filter(kind=LogEntry.Kind.MEMBER, actor_id=clerk.pk).get()
+    assert (entry.person_id, build_line(entry).said) == (owner.pk, "A sign-in link was created.")
+    assert "sign-in/" not in entry.data
+
+
+def test_a_link_of_the_command_is_in_the_log(owner: Member) -> None:
+    call_command("sign_in_link", owner.username)
+    entry = LogEntry.objects.filter(person_id=owner.pk).order_by("position").last()
+    assert entry is not None
+    assert json.loads(entry.data)["act"] == "link made"
+
+
+# --- a device that was left unlocked --------------------------------------------------------------
+def test_ways_into_an_account_need_a_recent_sign_in(admin_client: Client, admin: Member) -> None:
+    """An admin could give themselves a password or a link, which works after the session."""
+    before = read(admin).password
+    page = f"/admin/chatapp/member/{admin.pk}/password/"
+    form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    chosen = {"action": "make_sign_in_links", "_selected_action": [admin.pk]}
+    for address, data in ((page, form), ("/admin/chatapp/member/", chosen)):
+        answer = admin_client.post(address, data)
+        assert answer["Location"].startswith("/settings/confirm/"), address
+    assert admin_client.get(page).status_code == 302
+    assert (read(admin).password, admin.signinlink_set.exists()) == (before, False)
+    admin_client.post("/settings/confirm/", {"password": "admin-password"})
+    assert admin_client.get(page).status_code == 200
+    admin_client.post(page, form)
+    assert read(admin).check_password(PASSWORD)

@@ -8,6 +8,7 @@ from django.test import Client
 
 from chatapp.models import LogEntry, Member, Webhook
 from tests.chatapp.notifications.conftest import board
+from tests.conftest import signed_in
 from tests.peers.notice_board import MATRIX_TOKEN, ROOM, SECRET, NoticeBoard
 
 __all__ = ["board"]
@@ -112,3 +113,21 @@ def test_an_admin_without_the_right_sees_no_webhook(db: Any) -> None:
     client = Client()
     client.force_login(helper)
     assert client.get("/admin/chatapp/webhook/").status_code == 403
+
+
+def test_who_may_not_see_members_chooses_none_and_keeps_those_chosen(owner: Member) -> None:
+    keeper = Member.objects.create_user(
+        "keeper", password="keeper-password", is_staff=True, rights=["system"]
+    )
+    client = signed_in(keeper)
+    page = client.get(ADD).content.decode()
+    assert 'name="members"' not in page
+    client.post(ADD, fill())
+    webhook = Webhook.objects.get()
+    webhook.members.add(owner)
+    change = f"/admin/chatapp/webhook/{webhook.pk}/change/"
+    assert client.post(change, fill(address="", audience="chosen")).status_code == 302
+    assert list(webhook.members.all()) == [owner]
+    webhook.members.clear()
+    answer = client.post(change, fill(address="", audience="chosen"))
+    assert "Otherwise nothing is posted." in read_errors(answer)

@@ -330,6 +330,8 @@ def test_a_password_form_of_the_admin_waits_for_its_turn_too(
     form |= {"new_password1": chosen, "new_password2": chosen}
     is_own = place == "password_change/"
     address = f"/admin/{'' if is_own else 'chatapp/member/'}{place.format(owner=owner.pk)}"
+    confirmed = admin_client.post("/settings/confirm/", {"password": "admin-password"})
+    assert confirmed.status_code == 302
     with all_slots_taken():
         answer = admin_client.post(address, form)
     assert answer.status_code == 503
