@@ -3,7 +3,7 @@
 from allauth.mfa.models import Authenticator
 
 from chatapp.api import access_tokens
-from chatapp.models import AccessToken, DirectoryAccount, Member, SignInLink
+from chatapp.models import AccessToken, DirectoryAccount, Member, SignInLink, Webhook
 from mcpconfig.models import ServiceDraft
 
 from .sessions import end_sessions
@@ -28,5 +28,5 @@ def lock_out(member: Member) -> None:
     member.user_permissions.clear()
     # They hold secrets that were typed for a new service.
     ServiceDraft.objects.filter(person=member).delete()
-    if webhooks := list(member.webhooks.all()):
-        member.webhooks.remove(*webhooks)
+    for webhook in Webhook.objects.filter(members=member):
+        webhook.members.remove(member)
