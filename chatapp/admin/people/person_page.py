@@ -37,6 +37,7 @@ from chatapp.models import (
 from chatapp.people.admin_rights import RIGHTS, describe_rights
 from chatapp.policy import consents
 from chatapp.providers.access.usage import list_allowance_use
+from chatapp.server.time_zones import get_server_day
 from mcpconfig.models import Service
 from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
 from mcpconfig.values.acting import Acting
@@ -153,7 +154,7 @@ def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
         ", ".join(spent) or EMPTY,
         _("%(count)s tokens written") % {"count": number_format(tokens)},
     )
-    yield _("Member since"), date_format(person.date_joined, "DATE_FORMAT"), ""
+    yield _("Member since"), date_format(timezone.localtime(person.date_joined), "DATE_FORMAT"), ""
 
 
 # --- cards ---------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def _list_tokens(person: Member) -> Iterator[Row]:
     for token in AccessToken.objects.filter(
         person=person, revoked_at=None, expires_at__gt=timezone.now()
     )[: ROWS + 99]:
-        expires = date_format(token.expires_at, "DATE_FORMAT")
+        expires = date_format(timezone.localtime(token.expires_at), "DATE_FORMAT")
         yield Row(
             icon="key",
             title=token.name,
@@ -307,7 +308,7 @@ def _describe_limit(allowance: Allowance) -> str:
 
 def _list_delegations(person: Member) -> Iterator[Row]:
     rows = StandIn.objects.filter(
-        Q(approver=person) | Q(stand_in=person), ends_on__gte=timezone.localdate()
+        Q(approver=person) | Q(stand_in=person), ends_on__gte=get_server_day()
     )
     for row in rows.select_related("approver", "stand_in")[: ROWS + 99]:
         gives = row.approver_id == person.pk
@@ -337,7 +338,7 @@ def _list_links(person: Member) -> Iterator[Row]:
             icon="send",
             title=str(link),
             help=link.get_audience_display(),
-            value=date_format(link.created_at, "DATE_FORMAT"),
+            value=date_format(timezone.localtime(link.created_at), "DATE_FORMAT"),
         )
 
 
