@@ -3,8 +3,10 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
+from zipfile import ZipFile
 
 import pytest
 from django.contrib.auth.models import Group
@@ -15,7 +17,7 @@ from django.test import Client
 
 from chatapp.accounts import directory
 from chatapp.accounts.off_boarding import Choices, off_board
-from chatapp.accounts.personal_data import close_account
+from chatapp.accounts.personal_data import close_account, write_archive
 from chatapp.api import access_tokens
 from chatapp.audit import audit_log
 from chatapp.models import (
@@ -582,6 +584,17 @@ def test_the_directorys_address_lets_the_provider_in(company: Directory) -> None
     Member.objects.update(is_email_self_given=True)
     company.ask("PUT", f"Users/{member.pk}", ENTRA_USER)
     assert not Member.objects.get().is_email_self_given
+
+
+def test_people_take_along_what_the_directory_said_of_them(company: Directory) -> None:
+    member = company.create()
+    company.create_group("Chat", member)
+    target = BytesIO()
+    write_archive(member, target, "https://chat.example.com")
+    with ZipFile(target) as archive:
+        account = json.loads(archive.read("account.json"))
+    assert account["directory_id"] == ENTRA_USER["externalId"]
+    assert account["directory_groups"] == ["Chat"]
 
 
 # --- groups --------------------------------------------------------------------------------
