@@ -4,10 +4,12 @@ It never reaches admins, whose accounts it neither sees nor changes, and it make
 It activates nobody whom an admin deactivated. All verbs write entries of the activity log.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -17,7 +19,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chatapp.api import access_tokens
-from chatapp.audit.audit_log import get_actor
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who, get_actor
 from chatapp.models import (
     AccessToken,
     DirectoryAccount,
@@ -98,33 +101,32 @@ def list_people() -> QuerySet[Member]:
 def join(person: Person) -> Member:
     """Make a member, or bring back one whom the directory deleted. Raises Refused."""
     with transaction.atomic():
-        member = _find_former(person.username) or Member(username=person.username)
-        _check_username(person.username, member)
-        is_suspended = not person.is_active
-        if member.pk is None:
-            member.set_unusable_password()
-        elif person.is_active:
-            _check_may_activate(member.directory_account)
-        else:
-            is_suspended = member.directory_account.is_suspended
-        member.is_active = person.is_active
-        _describe(member, person)
-        member.save()
-        DirectoryAccount.objects.update_or_create(
-            member=member,
-            defaults={
-                "external_id": person.external_id[:MAX_ID],
-                "has_left": False,
-                "is_suspended": is_suspended,
-            },
-        )
-    return _load(member)
+        former = _find_former(person.username)
+        if former is None:
+            return _load(_add(person))
+        former = lock_member(former)
+        DirectoryAccount.objects.filter(member=former).update(has_left=False)
+        return change(former, person)
+
+
+def _add(person: Person) -> Member:
+    member = Member(username=person.username, is_active=person.is_active)
+    _check_username(person.username, member)
+    member.set_unusable_password()
+    _describe(member, person)
+    member.save()
+    DirectoryAccount.objects.create(
+        member=member,
+        external_id=person.external_id[:MAX_ID],
+        is_suspended=not person.is_active,
+    )
+    return member
 
 
 def change(member: Member, person: Person) -> Member:
     """Make the member what the directory says. Raises Refused."""
     with transaction.atomic():
-        member = _lock(member)
+        member = lock_member(member)
         account, _is_new = DirectoryAccount.objects.get_or_create(member=member)
         _check_username(person.username, member)
         before = {name: "set" if getattr(member, name) else "not set" for name in UNLOGGED}
@@ -150,7 +152,7 @@ def leave(member: Member) -> None:
     """Deactivate the member. Their chats and entries of the log stay; the directory no longer sees
     them until it creates them again."""
     with transaction.atomic():
-        member = _lock(member)
+        member = lock_member(member)
         account, _is_new = DirectoryAccount.objects.get_or_create(member=member)
         _suspend(member, account)
         account.has_left = True
@@ -176,6 +178,12 @@ def _suspend(member: Member, account: DirectoryAccount) -> None:
     notify(member.pk)
 
 
+def note_admins_choice(member: Member) -> None:
+    """Leave to admins what one of them decided about this member: the directory activates nobody
+    whom it did not deactivate itself since."""
+    DirectoryAccount.objects.filter(member=member).update(is_suspended=False)
+
+
 def _check_may_activate(account: DirectoryAccount) -> None:
     if not account.is_suspended:
         raise Refused(_("An admin deactivated this member, so only an admin can activate it."), 403)
@@ -199,8 +207,9 @@ def _find_former(username: str) -> Member | None:
     return gone.filter(is_staff=False, is_superuser=False).first()
 
 
-def _lock(member: Member) -> Member:
-    """Lock the row, and check again that it is not an admin's. Raises Refused."""
+def lock_member(member: Member) -> Member:
+    """Lock the row until the caller's transaction ends, read it again, and check again that it is
+    not an admin's. Raises Refused."""
     rows = Member.objects.select_for_update().filter(is_staff=False, is_superuser=False)
     found = rows.filter(pk=member.pk).first()
     if found is None:
@@ -211,7 +220,8 @@ def _lock(member: Member) -> Member:
 def _describe(member: Member, person: Person) -> list[str]:
     """Copy what the directory says. Return the names of the fields that changed. Raises Refused.
 
-    An address of the directory counts as verified: it lets the member's provider in.
+    An address of the directory counts as verified: it lets the member's provider in. One that the
+    member typed stays as it is until the directory names one.
     """
     if person.email:
         try:
@@ -222,7 +232,7 @@ def _describe(member: Member, person: Person) -> list[str]:
         "username": person.username,
         "first_name": person.first_name[:MAX_NAME],
         "last_name": person.last_name[:MAX_NAME],
-        "email": person.email,
+        "email": person.email or (member.email if member.is_email_self_given else ""),
     }
     changed = [name for name, value in values.items() if getattr(member, name) != value]
     if person.email and member.is_email_self_given and "email" not in changed:
@@ -257,8 +267,8 @@ def create_group(name: str, external_id: str, member_ids: Iterable[str]) -> Dire
     with transaction.atomic():
         _check_group_name(name, None)
         group = DirectoryGroup.objects.create(display_name=name, external_id=external_id[:MAX_ID])
-        _log_group("added", group, "", name)
         _set_members(group, member_ids)
+        _log_group("added", "", name)
     return group
 
 
@@ -267,30 +277,38 @@ def change_group(
 ) -> DirectoryGroup:
     """Raises Refused."""
     with transaction.atomic():
-        group = DirectoryGroup.objects.select_for_update().get(pk=group.pk)
+        group = lock_group(group)
         _check_group_name(name, group)
         was = group.display_name
         group.display_name, group.external_id = name, external_id[:MAX_ID]
         group.save()
-        if was != name:
-            _log_group("changed", group, was, name)
         _set_members(group, member_ids)
         if was != name:
             _apply_groups(group.members.all())
+            _log_group("changed", was, name)
     return group
+
+
+def lock_group(group: DirectoryGroup) -> DirectoryGroup:
+    """Lock the row until the caller's transaction ends, and read it again. Raises Refused."""
+    found = DirectoryGroup.objects.select_for_update().filter(pk=group.pk).first()
+    if found is None:
+        raise Refused(_("There is no such group."), 404)
+    return found
 
 
 def delete_group(group: DirectoryGroup) -> None:
     with transaction.atomic():
         members = list(group.members.all())
-        _log_group("removed", group, group.display_name, "")
         group.delete()
         _apply_groups(members)
+        _log_group("removed", group.display_name, "")
 
 
 def _set_members(group: DirectoryGroup, member_ids: Iterable[str]) -> None:
     wanted = _find_members(set(member_ids))
-    has = set(group.members.all())
+    # An admin stays in the group, as the directory does not see them there.
+    has = set(group.members.filter(is_staff=False, is_superuser=False))
     new, old = wanted - has, has - wanted
     group.members.add(*new)
     group.members.remove(*old)
@@ -319,20 +337,26 @@ def _check_group_name(name: str, group: DirectoryGroup | None) -> None:
 def _apply_groups(members: Iterable[Member]) -> None:
     """Put members into the groups here that those of the directory stand for. Who is deactivated
     holds none of them."""
-    if not settings.SCIM_GROUPS:
+    mapping = settings.SCIM_GROUPS
+    if not mapping:
         return
     ids = [member.pk for member in members]
-    pairs = DirectoryGroup.objects.filter(members__in=ids)
-    held: dict[int, set[str]] = {}
-    for member_id, name in pairs.values_list("members", "display_name"):
-        held.setdefault(member_id, set()).add(name)
+    held: dict[int, set[str]] = defaultdict(set)
+    in_directory = DirectoryGroup.objects.filter(members__in=ids)
+    for member_id, name in in_directory.values_list("members", "display_name"):
+        held[member_id].add(name)
+    has: dict[int, set[str]] = defaultdict(set)
+    here = Group.objects.filter(name__in=mapping.values(), user__in=ids)
+    for member_id, name in here.values_list("user", "name"):
+        has[member_id].add(name)
     # An admin's groups are the admins' business, also if the directory named them before.
     for member in Member.objects.filter(pk__in=ids, is_staff=False, is_superuser=False):
-        names = held.get(member.pk, set()) if member.is_active else set()
-        set_mapped_groups(member, settings.SCIM_GROUPS, names)
+        names = held[member.pk] if member.is_active else set()
+        if {mapping[name] for name in names if name in mapping} != has[member.pk]:
+            set_mapped_groups(member, mapping, names)
 
 
-def _log_group(act: str, group: DirectoryGroup, before: str, after: str) -> None:
+def _log_group(act: str, before: str, after: str) -> None:
     title = f"directory group {before or after}"
     changed = {"name": {"before": before, "after": after}}
     entries.write(Kind.MEMBER, None, get_actor(), of=title, act=act, changed=changed)
@@ -340,6 +364,16 @@ def _log_group(act: str, group: DirectoryGroup, before: str, after: str) -> None
 
 def _log_memberships(act: str, members: Iterable[Member], groups: Iterable[DirectoryGroup]) -> None:
     names = sorted(f"directory group {group.display_name}" for group in groups)
-    if names:
-        for member in sorted(members, key=lambda each: each.pk):
-            entries.write(Kind.MEMBER, member, get_actor(), of=_name(member), act=act, groups=names)
+    if not names:
+        return
+    audit_log.append(
+        [
+            AuditEvent(
+                kind=Kind.MEMBER,
+                data={"of": _name(member), "act": act, "groups": names},
+                actor=get_actor(),
+                person=Who.of(member),
+            )
+            for member in sorted(members, key=lambda each: each.pk)
+        ]
+    )

@@ -150,6 +150,11 @@ def _describe_account(member: Member) -> dict[str, Any]:
         "time_zone": member.time_zone,
         "joined_at": member.date_joined,
         "groups": list(member.groups.values_list("name", flat=True)),
+        "directory_id": DirectoryAccount.objects.filter(member=member)
+        .values_list("external_id", flat=True)
+        .first()
+        or "",
+        "directory_groups": list(member.directory_groups.values_list("display_name", flat=True)),
         "sign_in_providers": list(connected.values("provider", "uid", "extra_data")),
     }
 

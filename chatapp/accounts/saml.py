@@ -1,8 +1,9 @@
 """The SAML 2.0 client of sign-in providers, on top of python3-saml and django-allauth.
 
-python3-saml checks the signature, issuer, audience, address and times of a response. Added here: a
-response must answer a request of this browser, each request is answered once, and the same rules
-of admission as for other providers. It is imported only where a provider of this kind is
+python3-saml checks the signature, issuer and times of a response, and its audience, address and
+request where it names them. Added here: the signed assertion must name all three, it must answer a
+request of this browser, each request is answered once, and the same rules of admission as for other
+providers. It is imported only where a provider of this kind is
 configured.
 """
 
@@ -31,7 +32,14 @@ from .openid import NamedProvider, is_confirming, is_since
 
 logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 200_000
-STATEMENT = "/samlp:Response/saml:Assertion/saml:AuthnStatement"
+# python3-saml refuses a response with another assertion than this one.
+ASSERTION = "/samlp:Response/saml:Assertion"
+STATEMENTS = f"{ASSERTION}/saml:AuthnStatement"
+CONFIRMATIONS = (
+    f"{ASSERTION}/saml:Subject/saml:SubjectConfirmation[@Method='{Constants.CM_BEARER}']"
+    "/saml:SubjectConfirmationData"
+)
+AUDIENCES = f"{ASSERTION}/saml:Conditions/saml:AudienceRestriction/saml:Audience"
 CLAIMS = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/"
 # Where providers say who a person is, unless the setting `attributes` names another attribute.
 ATTRIBUTES = {
@@ -134,7 +142,28 @@ def read_response(app: Any, text: str) -> OneLogin_Saml2_Auth:
         raise SAMLError(f"The response cannot be read: {error}") from error
     if auth.get_errors() or not auth.is_authenticated():
         raise SAMLError(f"{', '.join(auth.get_errors())}: {auth.get_last_error_reason()}")
+    _check_addressee(app, auth)
     return auth
+
+
+def _check_addressee(app: Any, auth: OneLogin_Saml2_Auth) -> None:
+    """Refuse an assertion that does not say that it is for us, or which request it answers. The
+    signature need not cover the response around it, in which anybody could write that."""
+    request_id = auth.get_last_response_in_response_to()
+    wanted = (_build_address("saml-acs", app.provider_id), request_id)
+    named = [
+        (each.get("Recipient"), each.get("InResponseTo"))
+        for each in _find_elements(auth, CONFIRMATIONS)
+    ]
+    if not request_id or not named or any(each != wanted for each in named):
+        raise SAMLError("The assertion is for another address, or answers another request.")
+    if not any(each.text for each in _find_elements(auth, AUDIENCES)):
+        raise SAMLError("The assertion names no audience.")
+
+
+def _find_elements(auth: OneLogin_Saml2_Auth, path: str) -> list[Any]:
+    root = OneLogin_Saml2_XML.to_etree(auth.get_last_response_xml())
+    return list(OneLogin_Saml2_XML.query(root, path))
 
 
 def build_login(request: Any, provider: SAML, configured: SignInProvider, text: str) -> Any:
@@ -186,9 +215,7 @@ def _check_instant(auth: OneLogin_Saml2_Auth, started_at: int) -> None:
 
 def _read_instants(auth: OneLogin_Saml2_Auth) -> list[float]:
     """Return when the person signed in at the provider, in seconds."""
-    root = OneLogin_Saml2_XML.to_etree(auth.get_last_response_xml())
-    statements = OneLogin_Saml2_XML.query(root, STATEMENT)
-    found = [each.get("AuthnInstant", "") for each in statements]
+    found = [each.get("AuthnInstant", "") for each in _find_elements(auth, STATEMENTS)]
     try:
         return [datetime.fromisoformat(each).timestamp() for each in found]
     except ValueError as error:

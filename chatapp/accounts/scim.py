@@ -108,7 +108,9 @@ def build_provider(base: str) -> ScimProvider:
 def build_user(member: Member, base: str) -> User:
     account = find_account(member)
     name = Name(family_name=member.last_name or None, given_name=member.first_name or None)
-    emails = [Email(value=member.email, type="work", primary=True)]
+    # The directory does not see an address that the member typed, so that it cannot repeat it and
+    # thereby vouch for it.
+    email = "" if member.is_email_self_given else member.email
     return User(
         id=str(member.pk),
         external_id=(account.external_id if account else "") or None,
@@ -116,7 +118,7 @@ def build_user(member: Member, base: str) -> User:
         name=name if member.first_name or member.last_name else None,
         display_name=member.display_name,
         active=member.is_active,
-        emails=emails if member.email else None,
+        emails=[Email(value=email, type="work", primary=True)] if email else None,
         groups=[
             Membership(value=str(group.pk), display=group.display_name)
             for group in member.directory_groups.all()

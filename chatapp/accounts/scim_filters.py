@@ -11,6 +11,8 @@ from scim2_models import InvalidFilterException
 from scim2_models.path import CompareOperator, LogicalOperator
 from scim2_models.path.visitor import FilterVisitor
 
+from mcpconfig.values.results import make_storable
+
 # The field behind each attribute, and whether it is compared as it is written.
 Fields = dict[str, tuple[str, bool]]
 USER_FIELDS: Fields = {
@@ -38,6 +40,8 @@ TEXT_LOOKUPS = {
     CompareOperator.ew: "endswith",
 }
 NOTHING = Q(pk__in=())
+# A directory would take the account of somebody who typed another person's address for theirs.
+FROM_DIRECTORY = Q(is_email_self_given=False)
 
 
 class _Conditions(FilterVisitor[Q]):
@@ -52,6 +56,8 @@ class _Conditions(FilterVisitor[Q]):
 
     def visit_present(self, node: Any) -> Q:
         field, _is_exact = self._find(node.attr_path)
+        if field == "email":
+            return ~Q(email="") & FROM_DIRECTORY
         is_text = field not in NUMBERS and field != "is_active"
         return ~Q(**{field: ""}) if is_text else Q(**{f"{field}__isnull": False})
 
@@ -76,15 +82,18 @@ class _Conditions(FilterVisitor[Q]):
         if field == "is_active":
             return Q(is_active=str(value).lower() == "true")
         if field in NUMBERS:
+            if op != CompareOperator.eq:
+                raise InvalidFilterException(detail=f"The operator {op} is not supported here.")
             text = str(value)
             is_number = text.isascii() and text.isdigit() and len(text) < 19
             return Q(**{field: int(text)}) if is_number else NOTHING
         lookup = TEXT_LOOKUPS.get(op)
         if lookup is None or not isinstance(value, str):
             raise InvalidFilterException(detail=f"The operator {op} is not supported here.")
-        if "\0" in value:  # PostgreSQL refuses it
+        if make_storable(value) != value:
             return NOTHING
-        return Q(**{f"{field}__{lookup if is_exact else 'i' + lookup}": value})
+        found = Q(**{f"{field}__{lookup if is_exact else 'i' + lookup}": value})
+        return found & FROM_DIRECTORY if field == "email" else found
 
 
 def build_condition(text: Any, fields: Fields) -> Q:

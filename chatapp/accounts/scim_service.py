@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from django.db import transaction
 from django.db.models import QuerySet
 from pydantic import ValidationError
 from scim2_models import (
@@ -36,6 +37,7 @@ from .scim import (
 from .scim_filters import GROUP_FIELDS, USER_FIELDS, Fields, build_condition
 
 MAX_FILTER_CHARACTERS = 1_000
+MAX_INDEX = 2**31
 SCIM_TYPES = {409: "uniqueness", 403: "mutability", 400: "invalidValue"}
 Json = dict[str, Any]
 Query = Mapping[str, str]
@@ -80,15 +82,19 @@ def get_user(user_id: str, query: Query, base: str) -> Json:
     return _dump(build_user(_find_member(user_id), base), _read_query(User, query))
 
 
+@transaction.atomic
 def replace_user(user_id: str, body: Json, base: str) -> Json:
-    member = _find_member(user_id)
+    member = directory.lock_member(_find_member(user_id))
     user = User.model_validate(body, scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST)
     member = directory.change(member, read_person(user, is_active=member.is_active))
     return build_user(member, base).model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
+@transaction.atomic
 def patch_user(user_id: str, body: Json, base: str) -> Json:
-    member = _find_member(user_id)
+    """Change what the operations name. The row is locked before it is read: another change that ran
+    in between, such as that the person left, would be undone."""
+    member = directory.lock_member(_find_member(user_id))
     user = build_user(member, base)
     shown = user.display_name or ""
     _patch(PatchOp[User], body, user)
@@ -132,8 +138,9 @@ def replace_group(group_id: str, body: Json, base: str) -> Json:
     return changed.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
+@transaction.atomic
 def patch_group(group_id: str, body: Json, base: str) -> Json:
-    row = _find(list_groups(), group_id)
+    row = directory.lock_group(_find(list_groups(), group_id))
     group = build_group(row, base)
     _patch(PatchOp[Group], body, group)
     changed = build_group(_change_group(row, group), base)
@@ -203,7 +210,7 @@ def _read_query(resource: Any, query: Query) -> Any:
 def _find_page(rows: QuerySet[Row], request: Any, fields: Fields) -> tuple[list[Row], int]:
     """Return one page of the rows that the filter describes, and how many there are in all."""
     found = rows.filter(build_condition(request.filter, fields)).distinct()
-    first = (request.start_index or 1) - 1
+    first = min(request.start_index or 1, MAX_INDEX) - 1
     most = MAX_RESULTS if request.count is None else min(request.count, MAX_RESULTS)
     return list(found[first : first + most]), found.count()
 

@@ -81,6 +81,7 @@ RUNS = {
     "accounts": (
         "chatapp/accounts/test_second_factor.py",
         "chatapp/accounts/test_settings_page.py",
+        "chatapp/accounts/test_directory.py",
     ),
     "whatever order": ("chatapp/calls/test_pauses_machine.py",),
 }

@@ -79,6 +79,12 @@ class SAMLProvider:
     key: str = KEY
     certificate: str = CERTIFICATE
     is_signed: bool = True
+    # Whether the assertion is signed and not the response around it, as most providers do.
+    signs_assertion: bool = False
+    # What the assertion leaves out.
+    names_request: bool = True
+    names_recipient: bool = True
+    names_audience: bool = True
     asked: list[dict[str, str]] = field(default_factory=list)
 
     def answer(self, address: str) -> str:
@@ -91,10 +97,16 @@ class SAMLProvider:
 
     def write(self, request_id: str, recipient: str) -> str:
         text = self._write_xml(request_id, self.recipient or recipient)
-        if self.is_signed:
-            signed: Any = OneLogin_Saml2_Utils.add_sign(text, self.key, self.certificate)
-            text = signed.decode() if isinstance(signed, bytes) else signed
+        if self.is_signed and self.signs_assertion:
+            start, end = text.index("<saml:Assertion"), text.index("</samlp:Response>")
+            text = text[:start] + self._sign(text[start:end]) + text[end:]
+        elif self.is_signed:
+            text = self._sign(text)
         return base64.b64encode(text.encode()).decode()
+
+    def _sign(self, text: str) -> str:
+        signed: Any = OneLogin_Saml2_Utils.add_sign(text, self.key, self.certificate)
+        return signed.decode() if isinstance(signed, bytes) else str(signed)
 
     def _write_xml(self, request_id: str, recipient: str) -> str:
         now = self.issued_at or datetime.now(UTC)
@@ -107,19 +119,29 @@ class SAMLProvider:
         attributes = "".join(
             write_attribute(name, values) for name, values in self.attributes.items()
         )
-        confirmed = f'NotOnOrAfter="{end}" Recipient="{recipient}" {answers}'
+        confirmed = f'NotOnOrAfter="{end}"'
+        if self.names_recipient:
+            confirmed += f' Recipient="{recipient}"'
+        if self.names_request:
+            confirmed += f" {answers}"
+        restriction = (
+            f"<saml:AudienceRestriction><saml:Audience>{audience}</saml:Audience>"
+            f"</saml:AudienceRestriction>"
+            if self.names_audience
+            else ""
+        )
         return (
             f'<samlp:Response {NAMES} ID="_response" Version="2.0" IssueInstant="{stamp(now)}" '
             f'Destination="{recipient}" {answers}><saml:Issuer>{self.issuer}</saml:Issuer>'
             f'<samlp:Status><samlp:StatusCode Value="{self.status}"/></samlp:Status>'
-            f'<saml:Assertion ID="_assertion" Version="2.0" IssueInstant="{stamp(now)}">'
+            f'<saml:Assertion {NAMES} ID="_assertion" Version="2.0" IssueInstant="{stamp(now)}">'
             f"<saml:Issuer>{self.issuer}</saml:Issuer>"
             f'<saml:Subject><saml:NameID Format="{self.name_id_format}">{escape(self.name_id)}'
             f'</saml:NameID><saml:SubjectConfirmation Method="{BEARER}">'
             f"<saml:SubjectConfirmationData {confirmed}/>"
             f"</saml:SubjectConfirmation></saml:Subject>"
-            f'<saml:Conditions NotBefore="{begin}" NotOnOrAfter="{end}"><saml:AudienceRestriction>'
-            f"<saml:Audience>{audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>"
+            f'<saml:Conditions NotBefore="{begin}" NotOnOrAfter="{end}">{restriction}'
+            f"</saml:Conditions>"
             f'<saml:AuthnStatement AuthnInstant="{stamp(self.signed_in_at or now)}" '
             f'SessionIndex="_session"><saml:AuthnContext><saml:AuthnContextClassRef>'
             f"urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef>"

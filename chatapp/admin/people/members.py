@@ -23,6 +23,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from chatapp.accounts import entries, invitations
+from chatapp.accounts.directory import note_admins_choice
 from chatapp.accounts.second_factor import remove_second_factor
 from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.admin.badges import EMPTY
@@ -269,6 +270,8 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         if "email" in form.changed_data:
             obj.is_email_self_given = False
         super().save_model(request, obj, form, change)
+        if "is_active" in form.changed_data:
+            note_admins_choice(obj)
         if change and not obj.is_active and "is_active" in form.changed_data:
             project_owners.hand_over_all(obj, by=cast(Member, request.user))
         if change and not obj.has_perm("chatapp.add_invitation"):

@@ -37,6 +37,7 @@ from chatapp.models import (
 from chatapp.people.admin_rights import RIGHTS, describe_rights
 from chatapp.policy import consents
 from chatapp.providers.access.usage import list_allowance_use
+from chatapp.server.time_zones import get_server_day
 from mcpconfig.models import Service
 from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
 from mcpconfig.values.acting import Acting
@@ -321,7 +322,7 @@ def _describe_limit(allowance: Allowance) -> str:
 
 def _list_delegations(person: Member) -> Iterator[Row]:
     rows = StandIn.objects.filter(
-        Q(approver=person) | Q(stand_in=person), ends_on__gte=timezone.localdate()
+        Q(approver=person) | Q(stand_in=person), ends_on__gte=get_server_day()
     )
     for row in rows.select_related("approver", "stand_in")[: ROWS + 99]:
         gives = row.approver_id == person.pk

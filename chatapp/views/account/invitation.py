@@ -56,8 +56,9 @@ class JoinForm(MemberForm):
             "username": {"unique": gettext_lazy("This username is taken. Choose another one.")}
         }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, invited_address: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.invited_address = invited_address
         self.fields["username"].widget.attrs |= {
             "autocomplete": "username",
             "autocapitalize": "none",
@@ -65,6 +66,14 @@ class JoinForm(MemberForm):
         }
         if not settings.PASSWORD_SIGN_IN:
             del self.fields["password"], self.fields["confirmed"]
+
+    def clean_username(self) -> str:
+        """Keep the addresses of others free: a directory finds the account of a person by it, and
+        would take that of whoever chose it for theirs."""
+        username: str = self.cleaned_data["username"]
+        if "@" in username and username.lower() != self.invited_address.lower():
+            raise forms.ValidationError(_("Choose a username without “@”."))
+        return username
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
@@ -94,7 +103,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     providers_only = not settings.PASSWORD_SIGN_IN and bool(settings.SIGN_IN_PROVIDERS)
     if providers_only:
         return _render(request, invitation, None, token, 422 if request.method == "POST" else 200)
-    form = JoinForm(request.POST or None)
+    form = JoinForm(request.POST or None, invited_address=invitation.email)
     if request.method == "POST" and form.is_valid():
         try:
             member = _create(form, invitation)

@@ -18,6 +18,7 @@ from chatapp.audit import audit_log
 from chatapp.models import DirectoryToken
 from chatapp.server.address import base_url
 from mcpconfig.values.lazy_module import LazyModule
+from mcpconfig.values.results import make_storable
 
 from .bearer import Problem, check_method, check_rate, open_token
 
@@ -150,7 +151,7 @@ def _read_body(request: HttpRequest) -> dict[str, Any]:
     if len(body) > MAX_BYTES:
         raise _build_problem(413, _("The request is too large."))
     try:
-        found = json.loads(body)
+        found = make_storable(json.loads(body))
     except (ValueError, RecursionError):
         raise _build_problem(400, _("The request is not valid JSON.")) from None
     if not isinstance(found, dict):

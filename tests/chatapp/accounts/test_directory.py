@@ -1,18 +1,23 @@
 """A company's directory over SCIM: what Entra and Okta send, and what no directory may do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
+from urllib.parse import urlencode
+from zipfile import ZipFile
 
 import pytest
 from django.contrib.auth.models import Group
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 
 from chatapp.accounts import directory
 from chatapp.accounts.off_boarding import Choices, off_board
-from chatapp.accounts.personal_data import close_account
+from chatapp.accounts.personal_data import close_account, write_archive
 from chatapp.api import access_tokens
 from chatapp.audit import audit_log
 from chatapp.models import (
@@ -385,6 +390,145 @@ def test_a_user_whom_an_admin_deactivated_does_not_come_back_by_being_deleted(
     assert not Member.objects.get().is_active
 
 
+@pytest.mark.parametrize("how", ["off-boarded", "deactivated", "closed"])
+def test_a_deleted_user_does_not_come_back_by_being_added_inactive(
+    company: Directory, admin: Member, how: str
+) -> None:
+    """Deleted, added as inactive, and activated: three requests must not undo an admin's decision
+    or the end of an account."""
+    member = company.create()
+    if how == "off-boarded":
+        assert off_board(member, Choices(by=admin)) == []
+    elif how == "closed":
+        close_account(member)
+    else:
+        Member.objects.filter(pk=member.pk).update(is_active=False)
+    assert company.ask("DELETE", f"Users/{member.pk}").status_code == 204
+    assert company.create(active=False).pk == member.pk
+    on = {"op": "Replace", "path": "active", "value": True}
+    assert company.patch(f"Users/{member.pk}", on).status_code == 403
+    assert not Member.objects.get(pk=member.pk).is_active
+
+
+def test_an_admins_decision_outlives_an_earlier_one_of_the_directory(
+    company: Directory, admin: Member
+) -> None:
+    """The directory deactivated the member, an admin activated and deactivated them again."""
+    member = company.create()
+    off, on = ({"op": "Replace", "path": "active", "value": value} for value in (False, True))
+    company.patch(f"Users/{member.pk}", off)
+    for is_active in (True, False):
+        save_as_admin(admin, member, is_active=is_active)
+        assert Member.objects.get(pk=member.pk).is_active is is_active
+    assert company.patch(f"Users/{member.pk}", on).status_code == 403
+    assert not Member.objects.get(pk=member.pk).is_active
+
+
+def test_a_deleted_user_whom_an_admin_activated_is_added_again(
+    company: Directory, admin: Member
+) -> None:
+    member = company.create()
+    company.ask("DELETE", f"Users/{member.pk}")
+    save_as_admin(admin, member, is_active=True)
+    assert company.create().pk == member.pk
+    access_tokens.create(member, name="Program", scopes=["tools"], days=7)
+    company.ask("DELETE", f"Users/{member.pk}")
+    save_as_admin(admin, member, is_active=True)
+    access_tokens.create(member, name="Program", scopes=["tools"], days=7)
+    company.create(active=False)
+    assert not Member.objects.get(pk=member.pk).is_active
+    assert not AccessToken.objects.filter(revoked_at=None).exists()
+
+
+def save_as_admin(admin: Member, member: Member, *, is_active: bool) -> None:
+    """Tick or untick the box in the admin."""
+    page = f"/admin/chatapp/member/{member.pk}/change/"
+    fields = {"username": member.username, "email": member.email, "first_name": member.first_name}
+    box = {"is_active": "on"} if is_active else {}
+    answer = signed_in(admin).post(page, {**fields, "last_name": member.last_name, **box})
+    assert answer.status_code == 302, answer.content
+
+
+# --- changes at the same time ---------------------------------------------------------------
+@contextmanager
+def meanwhile(table: str, act: Callable[[], object]) -> Iterator[None]:
+    """Act once, right after the first statement that reads this table, as another request would."""
+    waiting = [act]
+
+    def run(execute: Any, sql: str, *rest: Any) -> Any:
+        result = execute(sql, *rest)
+        if waiting and sql.startswith("SELECT") and f'FROM "{table}"' in sql:
+            waiting.pop()()
+        return result
+
+    with connection.execute_wrapper(run):
+        yield
+    assert not waiting
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_change_does_not_undo_that_the_person_left(company: Directory, is_whole: bool) -> None:
+    member = company.create()
+
+    def leave() -> None:
+        Member.objects.filter(pk=member.pk).update(is_active=False)
+        DirectoryAccount.objects.update(is_suspended=True)
+
+    with meanwhile("chatapp_member", leave):
+        if is_whole:
+            body = {name: value for name, value in ENTRA_USER.items() if name != "active"}
+            answer = company.ask("PUT", f"Users/{member.pk}", body)
+        else:
+            name = {"op": "Replace", "path": "name.familyName", "value": "King"}
+            answer = company.patch(f"Users/{member.pk}", name)
+    assert (answer.status_code, answer.json()["active"]) == (200, False)
+    assert not Member.objects.get().is_active
+
+
+def test_members_put_into_a_group_at_the_same_time_both_stay(company: Directory) -> None:
+    ada, grace = company.create(), company.create(OKTA_USER)
+    group = company.create_group("Chat")
+    with meanwhile("chatapp_member", lambda: group.members.add(ada)):
+        added = {"op": "Add", "path": "members", "value": [{"value": str(grace.pk)}]}
+        assert company.patch(f"Groups/{group.pk}", added).status_code == 200
+    assert set(group.members.all()) == {ada, grace}
+
+
+def test_a_group_that_is_gone_meanwhile_is_not_found(company: Directory) -> None:
+    group = company.create_group("Chat")
+    with meanwhile("chatapp_directorygroup", DirectoryGroup.objects.all().delete):
+        body = {"schemas": [GROUP], "displayName": "Other"}
+        assert company.ask("PUT", f"Groups/{group.pk}", body).status_code == 404
+
+
+# --- typed addresses ------------------------------------------------------------------------
+def test_a_change_of_other_things_does_not_vouch_for_a_typed_address(company: Directory) -> None:
+    """Otherwise the sign-in of somebody whose address a member typed would open that account."""
+    member = company.create()
+    Member.objects.update(email="boss@example.com", is_email_self_given=True)
+    assert "emails" not in company.get(f"Users/{member.pk}")
+    for operation in (
+        {"op": "Replace", "path": "name.familyName", "value": "King"},
+        {"op": "Replace", "path": "active", "value": True},
+    ):
+        assert company.patch(f"Users/{member.pk}", operation).status_code == 200
+    without = {name: value for name, value in ENTRA_USER.items() if name != "emails"}
+    assert company.ask("PUT", f"Users/{member.pk}", without).status_code == 200
+    member.refresh_from_db()
+    assert (member.email, member.is_email_self_given) == ("boss@example.com", True)
+    work = {"op": "Replace", "path": 'emails[type eq "work"].value', "value": "boss@example.com"}
+    company.patch(f"Users/{member.pk}", work)
+    assert not Member.objects.get().is_email_self_given
+
+
+def test_nobody_is_found_by_an_address_that_they_typed(company: Directory) -> None:
+    company.create()
+    Member.objects.update(email="boss@example.com", is_email_self_given=True)
+    for condition in ('emails.value eq "boss@example.com"', "emails pr"):
+        found = company.get(f"Users?{urlencode({'filter': condition})}")
+        assert found["totalResults"] == 0, condition
+
+
 # --- what a directory may not do --------------------------------------------------------------
 @pytest.mark.parametrize("rights", [{"is_staff": True}, {"is_superuser": True}])
 def test_admins_are_out_of_reach(
@@ -440,6 +584,17 @@ def test_the_directorys_address_lets_the_provider_in(company: Directory) -> None
     Member.objects.update(is_email_self_given=True)
     company.ask("PUT", f"Users/{member.pk}", ENTRA_USER)
     assert not Member.objects.get().is_email_self_given
+
+
+def test_people_take_along_what_the_directory_said_of_them(company: Directory) -> None:
+    member = company.create()
+    company.create_group("Chat", member)
+    target = BytesIO()
+    write_archive(member, target, "https://chat.example.com")
+    with ZipFile(target) as archive:
+        account = json.loads(archive.read("account.json"))
+    assert account["directory_id"] == ENTRA_USER["externalId"]
+    assert account["directory_groups"] == ["Chat"]
 
 
 # --- groups --------------------------------------------------------------------------------
@@ -528,6 +683,30 @@ def test_a_closed_account_gets_no_rights_and_does_not_come_back(
     assert answer.status_code == 403
 
 
+def test_an_admin_stays_in_a_group_whose_other_members_change(
+    company: Directory,
+) -> None:
+    ada, grace = company.create(), company.create(OKTA_USER)
+    group = company.create_group("Chat", ada)
+    Member.objects.filter(pk=ada.pk).update(is_staff=True)
+    body = {"schemas": [GROUP], "displayName": "Chat", "members": [{"value": str(grace.pk)}]}
+    assert company.ask("PUT", f"Groups/{group.pk}", body).status_code == 200
+    assert set(group.members.all()) == {ada, grace}
+    assert "taken from" not in list_acts()
+
+
+def test_the_statements_for_a_group_do_not_grow_with_its_members(
+    company: Directory, settings: Any, django_assert_max_num_queries: Any
+) -> None:
+    settings.SCIM_GROUPS = {"Countersigners": "Approvers"}
+    people = [company.create(userName=f"user{number}") for number in range(30)]
+    with django_assert_max_num_queries(40):
+        group = company.create_group("Everybody", *people)
+    with django_assert_max_num_queries(40):
+        body = {"schemas": [GROUP], "displayName": "Everybody"}
+        assert company.ask("PUT", f"Groups/{group.pk}", body).status_code == 200
+
+
 def test_groups_are_found_and_listed(
     company: Directory, django_assert_max_num_queries: Any
 ) -> None:
@@ -542,6 +721,16 @@ def test_groups_are_found_and_listed(
     assert [each["displayName"] for each in one] == ["One"]
     of_ada = f'Groups?filter=members%20eq%20"{ada.pk}"'
     assert company.get(of_ada)["totalResults"] == 3
+
+
+@pytest.mark.parametrize("change", ["A\0b", "A\ud800b"])
+def test_text_that_no_database_stores_is_mended(company: Directory, change: str) -> None:
+    member = company.create(name={"givenName": change}, externalId=change)
+    assert member.first_name.isprintable() and member.first_name.startswith("A")
+    assert company.create_group(change).display_name == member.first_name
+    odd = urlencode({"filter": f"userName eq {json.dumps(change)}"})
+    assert company.get(f"Users?{odd}")["totalResults"] == 0
+    assert company.get(f"Users?startIndex={10**24}")["Resources"] == []
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,22 @@ def test_an_invitation_makes_one_member_in_its_groups(
     assert ['"created"' in acts[0].data, '"accepted"' in acts[1].data] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("username", "status"), [("boss@example.com", 422), ("KIM@example.com", 302)]
+)
+def test_nobody_chooses_the_address_of_somebody_else_as_username(
+    admin_client: Client, client: Client, username: str, status: int
+) -> None:
+    """A directory would take that account for the other person's."""
+    address = invite(admin_client, email="kim@example.com")
+    answer = client.post(address, {**JOINING, "username": username})
+    assert answer.status_code == status
+    assert Member.objects.filter(username=username).exists() is (status == 302)
+    if status == 422:
+        assert "without “@”" in answer.content.decode()
+        assert username in answer.content.decode()
+
+
 def test_the_link_is_shown_once_and_stored_nowhere(admin_client: Client) -> None:
     address = invite(admin_client)
     token = address.split("/")[2]

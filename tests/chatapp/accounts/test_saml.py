@@ -248,6 +248,82 @@ def test_a_response_to_no_request_signs_nobody_in(client: Client, provider: SAML
     assert_refused(client, post(client, response))
 
 
+@pytest.mark.parametrize("signs_assertion", [False, True])
+@pytest.mark.parametrize("left_out", ["names_request", "names_recipient", "names_audience"])
+def test_an_assertion_that_does_not_say_for_whom_it_is_signs_nobody_in(
+    client: Client, provider: SAMLProvider, left_out: str, signs_assertion: bool
+) -> None:
+    """The signature need not cover the response: who gets hold of an assertion could write a
+    response around it that answers their own request."""
+    provider.signs_assertion = signs_assertion
+    setattr(provider, left_out, False)
+    assert_refused(client, sign_in(client, provider))
+    assert not Member.objects.exists()
+
+
+def test_an_assertion_works_once_whatever_response_is_around_it(provider: SAMLProvider) -> None:
+    provider.signs_assertion = True
+    first = Client()
+    taken = base64.b64decode(provider.answer(begin(first))).decode()
+    assert post(first, base64.b64encode(taken.encode()).decode()).status_code == 302
+    second = Client()
+    own = base64.b64decode(provider.answer(begin(second))).decode()
+    own_id, taken_id = provider.asked[-1]["ID"], provider.asked[-2]["ID"]
+    start = taken.index("<saml:Assertion")
+    around = taken[:start].replace(taken_id, own_id)
+    forged = around + taken[start:]
+    assert own_id in own and forged != taken
+    assert_refused(second, post(second, base64.b64encode(forged.encode()).decode()))
+
+
+@pytest.mark.parametrize(
+    "address", ["https://evil.example.com/?{own}", "{own}other/", "{own}?to=other"]
+)
+def test_an_address_that_contains_ours_is_another_one(
+    client: Client, provider: SAMLProvider, address: str
+) -> None:
+    provider.audience = f"{provider_address(Client())}metadata/"
+    provider.recipient = address.format(own=provider_address(Client()))
+    provider.signs_assertion = True
+    response = base64.b64decode(provider.answer(begin(client))).decode()
+    start = response.index("<saml:Assertion")
+    around = response[:start].replace(provider.recipient, provider_address(Client()))
+    mended = base64.b64encode((around + response[start:]).encode()).decode()
+    assert_refused(client, post(client, mended))
+
+
+def test_comments_do_not_cut_who_the_person_is(client: Client, provider: SAMLProvider) -> None:
+    """A signature does not cover comments, and a reader may stop at one."""
+    provider.name_id = "person-1.evil"
+    provider.attributes["email"] = ["ada@example.com.evil.example"]
+    response = base64.b64decode(provider.answer(begin(client))).decode()
+    for whole, cut in (
+        ("person-1.evil", "person-1<!-- -->.evil"),
+        ("ada@example.com.evil.example", "ada@example.com<!-- -->.evil.example"),
+    ):
+        response = response.replace(whole, cut)
+    assert response.count("<!-- -->") == 2
+    assert post(client, base64.b64encode(response.encode()).decode()).status_code == 302
+    assert Member.objects.get().email == "ada@example.com.evil.example"
+    assert SocialAccount.objects.get().uid == "person-1.evil"
+
+
+@pytest.mark.parametrize("signs_assertion", [False, True])
+def test_an_own_address_in_the_post_is_not_followed(
+    client: Client, provider: SAMLProvider, signs_assertion: bool
+) -> None:
+    """RelayState is what the provider sends back. The page to open is in the session."""
+    provider.signs_assertion = signs_assertion
+    fields = {
+        "SAMLResponse": provider.answer(begin(client)),
+        "RelayState": "https://evil.example.com/",
+    }
+    answer = Client().post(ACS, fields)
+    assert answer["Location"] == f"{ACS}finish/"
+    client.cookies["saml-response"] = answer.cookies["saml-response"].value
+    assert client.get(answer["Location"])["Location"] == "/"
+
+
 def provider_address(client: Client) -> str:
     """The address to which the provider answers."""
     found = SAMLProvider()

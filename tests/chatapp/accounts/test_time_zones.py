@@ -96,6 +96,21 @@ def test_the_admin_shows_times_in_the_zone_of_the_admin(admin: Member) -> None:
     assert "1 Feb 2026, 12:30" in client.get("/admin/chatapp/accesstoken/").content.decode()
 
 
+def test_the_page_of_a_person_shows_days_in_the_zone_of_the_admin(
+    admin: Member, owner: Member, stranger: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = choose(admin, FAR)
+    Member.objects.filter(pk=owner.pk).update(date_joined=EVENING)
+    AccessToken.make(person=owner, name="Job", expires_at=EVENING.replace(year=2036))
+    today = time_zones.get_server_day()
+    StandIn.objects.create(approver=owner, stand_in=stranger, begins_on=today, ends_on=today)
+    late = datetime(today.year, today.month, today.day, 23, tzinfo=UTC)
+    monkeypatch.setattr(timezone, "now", lambda: late)
+    page = client.get(f"/admin/chatapp/member/{owner.pk}/person/").content.decode()
+    assert "1 Feb 2026" in page and "1 Feb 2036" in page and "31 Jan 20" not in page
+    assert "stranger signs for them" in page
+
+
 def test_one_readers_zone_does_not_stay_for_the_next(owner: Member, stranger: Member) -> None:
     choose(owner, FAR).get("/tokens/")
     assert timezone.get_current_timezone_name() == django_settings.TIME_ZONE
