@@ -28,7 +28,8 @@ REGISTRATION = "const registration = await navigator.serviceWorker.ready;"
 SHOWN = f"async () => {{ {REGISTRATION} return (await registration.getNotifications()).length; }}"
 READ_SHOWN = f"""async () => {{
   {REGISTRATION}
-  return (await registration.getNotifications()).map(({{ title, body, tag }}) => [title, body, tag]);
+  const shown = await registration.getNotifications();
+  return shown.map(({{ title, body, tag }}) => [title, body, tag]);
 }}"""
 # No protocol clicks a notification. Only a real click may open a window, so the path is read.
 CLICK = """async () => {
@@ -141,3 +142,18 @@ def test_the_worker_shows_a_message_and_a_click_opens_its_path(visit: Visit) -> 
     (worker,) = tab.context.service_workers
     assert worker.evaluate(CLICK) == "/approvals/1/"
     assert tab.evaluate(READ_SHOWN) == []
+
+
+def test_static_files_load_where_the_browser_has_no_room_for_them(visit: Visit) -> None:
+    tab = open_section(visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device")).to_be_visible()
+    tab.wait_for_load_state()
+    tab.goto("/usage/")
+    (worker,) = tab.context.service_workers
+    worker.evaluate("() => { caches.open = async () => { throw new Error('full'); }; }")
+    tab.goto("/consents/")
+    assert tab.evaluate("() => Boolean(navigator.serviceWorker.controller)")
+    style = "() => getComputedStyle(document.documentElement).getPropertyValue('--canvas')"
+    assert tab.evaluate(style)
