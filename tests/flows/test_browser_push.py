@@ -46,6 +46,11 @@ CLICK = """async () => {
 def open_section(visit: Visit, **options: Any) -> Page:
     tab = visit.tab(**options)
     tab.goto("/settings/#notifications")
+    # The tests share a session, in which an earlier one may have turned push on.
+    turned_on = tab.get_by_role("button", name=re.compile("^Turn off push on"))
+    if turned_on.count():
+        turned_on.first.click()
+    expect(button(tab, "Turn on")).to_be_visible()
     return tab
 
 
