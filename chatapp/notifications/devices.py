@@ -29,7 +29,6 @@ from . import outbound, push_keys
 
 MAX_DEVICES = 10
 MAX_SUBSCRIPTION_CHARACTERS = 4_000
-POINT_BYTES = 65
 SECRET_BYTES = 16
 
 
@@ -75,11 +74,15 @@ def add(person: Member, session_key: str, name: str, text: str, *, is_phone: boo
     said = _read_subscription(text)
     _check_endpoint(said.endpoint)
     with transaction.atomic():
+        # Two requests at once neither store the same browser twice nor exceed the most.
+        list(Member.objects.select_for_update().filter(pk=person.pk).only("pk"))
         # A browser has one subscription, whoever is signed in there.
         PushDevice.objects.filter(address_hash=said.address_hash).delete()
         PushDevice.objects.filter(session_key=session_key).delete()
-        list(Member.objects.select_for_update().filter(pk=person.pk).only("pk"))
-        if PushDevice.objects.filter(person=person).count() >= MAX_DEVICES:
+        live = [device.pk for device in filter_live(person)]
+        # The settings do not show the others, so nobody could remove them.
+        PushDevice.objects.filter(person=person).exclude(pk__in=live).delete()
+        if len(live) >= MAX_DEVICES:
             raise Refused(
                 _("You have %(count)d devices, which is the most. Remove one first.")
                 % {"count": MAX_DEVICES}
@@ -169,8 +172,9 @@ def _read_subscription(text: str) -> Subscription:
             auth=str(read["keys"]["auth"]),
         )
         point, secret = _decode(said.p256dh), _decode(said.auth)
-        if len(point) != POINT_BYTES or point[0] != 4 or len(secret) != SECRET_BYTES:
-            raise ValueError("no keys")
+        push_keys.check_point(point)
+        if len(secret) != SECRET_BYTES:
+            raise ValueError("no secret")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Refused(
             _("The browser’s subscription can’t be read. Reload the page, and try again.")

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -22,6 +22,8 @@ from chatapp.models import (
     NotificationPreference,
     PersonSignal,
     PushDevice,
+    Question,
+    Review,
     ToolCall,
     Turn,
     Webhook,
@@ -35,8 +37,17 @@ from . import devices
 GRACE = timedelta(seconds=10)
 # What has waited for longer, such as while no worker ran, is left to the inbox and its mail.
 FRESH = timedelta(days=1)
+# For how long a signal leads to its person. What is missed is found by the look for all.
+NEWS_KEPT = 3 * GRACE
 KEPT = timedelta(days=30)
 MAX_PER_PERSON = 50
+State = ToolCall.State
+# SQLite finds states joined by OR in the index, and not those of a list.
+WAITING = (
+    Q(state=State.AWAITING_APPROVAL)
+    | Q(state=State.AWAITING_INPUT)
+    | Q(state=State.AWAITING_SIGN_IN)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +73,50 @@ def has_receivers() -> bool:
 
 
 def has_news() -> bool:
-    """Whether something changed in the last minute that somebody may have to be told."""
-    has_changes = PersonSignal.objects.exists() or _filter_ended_turns().exists()
+    """Whether something changed lately that somebody may have to be told."""
+    has_changes = _filter_signals().exists() or _filter_ended_turns().exists()
     return has_changes and has_receivers()
 
 
 def find_people_with_news() -> list[int]:
-    """Return the people for whom something changed in the last minute, if they can be told."""
-    signalled = PersonSignal.objects.values_list("person", flat=True)
-    ended = _filter_ended_turns().values_list("conversation__owner", flat=True)
-    return _filter_receivers({*signalled, *ended})
+    """Return the people for whom something ended or began to wait lately, if they can be told. A
+    busy person for whom nothing waits is not among them, as each of them costs many statements."""
+    told = Notification.objects.filter(turn=OuterRef("pk"))
+    ended = _filter_ended_turns().exclude(Exists(told))
+    people = set(ended.values_list("conversation__owner", flat=True))
+    signalled = set(_filter_signals().values_list("person", flat=True))
+    if signalled:
+        people |= signalled & _find_people_asked()
+    return _filter_receivers(people) if people else []
 
 
 def find_all_people() -> list[int]:
     """Return all for whom something may wait, if they can be told. This finds what a signal was
     lost for."""
-    owners = Turn.objects.filter(state__in=Turn.LIVE).values_list("conversation__owner", flat=True)
+    return _filter_receivers(_find_people_asked())
+
+
+def _filter_signals() -> QuerySet[PersonSignal]:
+    """Return the signals of changes that have waited for the grace, and not for much longer."""
+    return PersonSignal.objects.filter(
+        created_at__lte=Now() - GRACE, created_at__gte=Now() - NEWS_KEPT
+    )
+
+
+def _find_people_asked() -> set[int]:
+    """Return the ids of all for whom something may wait. Of all calls few wait, and each of these
+    statements finds them by an index."""
+    fresh_unknown = Q(state=State.UNKNOWN, sent_at__gte=Now() - FRESH)
+    of_call = "turn__conversation__owner"
+    people: set[int] = set()
+    for waiting, owner in (
+        (ToolCall.objects.filter(WAITING | fresh_unknown), of_call),
+        (Question.objects.filter(state=Question.State.OPEN), f"tool_call__{of_call}"),
+        (Review.objects.filter(state=Review.State.OPEN), f"tool_call__{of_call}"),
+    ):
+        people.update(waiting.order_by().values_list(owner, flat=True).distinct())
     signed = Approval.objects.filter(state=Approval.State.OPEN, first_at__isnull=False)
-    return _filter_receivers({*owners, *find_people_asked(signed.values_list("pk", flat=True))})
+    return people | find_people_asked(signed.values_list("pk", flat=True))
 
 
 def _filter_receivers(people: Iterable[int]) -> list[int]:

@@ -18,6 +18,7 @@ else:
     ec = LazyModule("cryptography.hazmat.primitives.asymmetric.ec")
 
 PRIVATE_BYTES = 32
+POINT_BYTES = 65
 
 
 def get_newest() -> PushKey:
@@ -50,6 +51,14 @@ def rotate_key(*, drops_devices: bool) -> int:
         count = PushDevice.objects.count()
         earlier.delete()
     return count
+
+
+def check_point(point: bytes) -> None:
+    """Check the public key of a browser, so that messages can be encrypted for it. Raises
+    ValueError."""
+    if len(point) != POINT_BYTES:
+        raise ValueError("not an uncompressed point")
+    ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
 
 
 def _encode(value: bytes) -> str:

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatapp.models import Notification, Turn, Webhook
+from chatapp.models import Notification, NotificationPreference, Turn, Webhook
 from chatapp.rendering.pages.inbox import KIND_TEXTS
 from chatapp.server.address import base_url
 from chatapp.server.database import in_database
@@ -95,13 +95,24 @@ def _load_notification(notification_id: uuid.UUID) -> tuple[Webhook, Post] | Non
         .select_related(*related)
         .first()
     )
-    if notification is None or notification.webhook is None or not notification.webhook.is_enabled:
+    if notification is None or notification.webhook is None or not _is_wanted(notification):
         return None
     with speaking(settings.LANGUAGE_CODE):
         post = (
             _describe_call(notification) if notification.call_id else _describe_turn(notification)
         )
     return (notification.webhook, post) if post else None
+
+
+def _is_wanted(notification: Notification) -> bool:
+    """Whether the webhook is still told about this person. Second approvals name nobody."""
+    webhook, owner = notification.webhook, notification.conversation.owner
+    if webhook is None or not webhook.is_enabled:
+        return False
+    if notification.thing.startswith("second"):
+        return True
+    opted_out = not NotificationPreference.of(owner).uses_webhooks
+    return owner.is_active and not opted_out and webhook in due_notifications.list_webhooks(owner)
 
 
 def _describe_call(notification: Notification) -> Post | None:
@@ -188,6 +199,8 @@ def _build_matrix(target: Target, post: Post) -> Outgoing:
     message = {
         "msgtype": "m.text",
         "body": f"{post.text}\n{post.link}",
+        # Without this, a name with @room in it notifies all.
+        "m.mentions": {},
         "format": "org.matrix.custom.html",
         "formatted_body": f'{html.escape(post.text)}<br><a href="{link}">{label}</a>',
     }

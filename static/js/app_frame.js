@@ -1,7 +1,6 @@
-// Talks to the frame of an app. Shape, size and number of its untrusted messages are checked here;
-// the server decides about calls.
-const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3;
-const BUSY_TRIES = 60;
+// Talks to the frame of an app. Shape, size and number of its messages are checked here; the server
+// decides about calls.
+const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3, BUSY_TRIES = 60;
 const METHODS = { __proto__: null }, apps = new Set();
 
 const tell = (app, message) => app.frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
@@ -70,9 +69,10 @@ const isMessage = (data) => {
   } catch {}
 };
 
-const hear = async ({ source, origin, data }) => {
+const hear = async ({ source, origin, data, timeStamp }) => {
   const app = [...apps].find(({ frame }) => frame.contentWindow === source);
   if (!source || !app || origin !== "null") return;
+  if (timeStamp - app.since > WINDOW) [app.since, app.count] = [timeStamp, 0];
   if (++app.count > MOST_MESSAGES) {
     apps.delete(app);
     app.frame.remove();
@@ -93,12 +93,11 @@ const show = (root) => {
   for (const frame of root.querySelectorAll("[data-app] iframe[hidden]")) {
     const box = frame.closest("[data-app]");
     frame.hidden = false;
-    apps.add({ box, frame, address: box.dataset.app, count: 0 });
+    apps.add({ box, frame, address: box.dataset.app, since: 0, count: 0 });
     frame.src = box.dataset.app;
   }
 };
 
-setInterval(() => { for (const app of apps) app.count = 0; }, WINDOW);
 window.onmessage = hear;
 addEventListener("click", ({ target }) => {
   target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", "");

@@ -1,10 +1,9 @@
-// Turns push on for this browser.
+// Turns push on here.
 export default async ({ form, dataset }) => {
   if (!window.PushManager || await Notification.requestPermission() !== "granted") return tell(dataset.lacks);
   await navigator.serviceWorker.register("/worker.js");
   const { pushManager } = await navigator.serviceWorker.ready;
   await (await pushManager.getSubscription())?.unsubscribe();
-  const options = { userVisibleOnly: true, applicationServerKey: dataset.key };
-  form.subscription.value = JSON.stringify(await pushManager.subscribe(options));
+  form.subscription.value = JSON.stringify(await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: dataset.key }));
   form.submit();
 };

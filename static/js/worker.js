@@ -18,4 +18,4 @@ const keep = async (request) => {
   await cache.match(request) ?? await cache.add(request);
   return cache.match(request);
 };
-addEventListener("fetch", (event) => FILES.test(event.request.url) && event.respondWith(keep(event.request)));
+addEventListener("fetch", (event) => FILES.test(event.request.url) && event.respondWith(keep(event.request).catch(() => fetch(event.request))));

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from chatapp.notifications.push_messages import PushMessage
+
 from .browser import Visit, button
 
 pytestmark = pytest.mark.gate
@@ -22,10 +24,33 @@ SUBSCRIBE = """([endpoint, permission]) => {
   };
 }"""
 
+REGISTRATION = "const registration = await navigator.serviceWorker.ready;"
+SHOWN = f"async () => {{ {REGISTRATION} return (await registration.getNotifications()).length; }}"
+READ_SHOWN = f"""async () => {{
+  {REGISTRATION}
+  const shown = await registration.getNotifications();
+  return shown.map(({{ title, body, tag }}) => [title, body, tag]);
+}}"""
+# No protocol clicks a notification. Only a real click may open a window, so the path is read.
+CLICK = """async () => {
+  const [notification] = await registration.getNotifications();
+  return new Promise((done) => {
+    clients.openWindow = async (path) => done(path);
+    const event = new NotificationEvent("notificationclick", { notification });
+    event.waitUntil = () => {};
+    dispatchEvent(event);
+  });
+}"""
+
 
 def open_section(visit: Visit, **options: Any) -> Page:
     tab = visit.tab(**options)
     tab.goto("/settings/#notifications")
+    # The tests share a session, in which an earlier one may have turned push on.
+    turned_on = tab.get_by_role("button", name=re.compile("^Turn off push on"))
+    if turned_on.count():
+        turned_on.first.click()
+    expect(button(tab, "Turn on")).to_be_visible()
     return tab
 
 
@@ -34,11 +59,27 @@ def turn_on(tab: Page, endpoint: str = PUBLIC, permission: str = "granted") -> N
     button(tab, "Turn on").click()
 
 
+def deliver(tab: Page, text: str) -> None:
+    """Let the browser deliver a push message to the worker of this page."""
+    session = tab.context.new_cdp_session(tab)
+    found: list[str] = []
+    session.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda told: found.extend(each["registrationId"] for each in told["registrations"]),
+    )
+    session.send("ServiceWorker.enable")
+    tab.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    session.send(
+        "ServiceWorker.deliverPushMessage",
+        {"origin": tab.evaluate("origin"), "registrationId": found[-1], "data": text},
+    )
+
+
 def test_push_is_turned_on_shown_and_turned_off(visit: Visit) -> None:
     tab = open_section(visit)
     turn_on(tab)
     section = tab.locator("#notifications")
-    expect(section.get_by_text("This device")).to_be_visible()
+    expect(section.get_by_text("This device", exact=True)).to_be_visible()
     expect(button(section, "Turn on")).to_have_count(0)
     section.get_by_role("button", name=re.compile("^Turn off push on")).click()
     expect(button(section, "Turn on")).to_be_visible()
@@ -70,7 +111,7 @@ def test_the_worker_keeps_static_files_only(visit: Visit) -> None:
     tab = open_section(visit)
     tab.context.grant_permissions(["notifications"])
     turn_on(tab)
-    expect(tab.locator("#notifications").get_by_text("This device")).to_be_visible()
+    expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()
     tab.wait_for_load_state()
     for address in ("/consents/", "/usage/"):  # the worker serves the pages from the next one on
         tab.goto(address)
@@ -82,3 +123,42 @@ def test_the_worker_keeps_static_files_only(visit: Visit) -> None:
     assert kept[0] == 1
     assert kept[1]
     assert all(re.fullmatch(r"/static/.+\.[0-9a-f]{12}\.\w+", path) for path in kept[1]), kept
+
+
+def test_the_worker_shows_a_message_and_a_click_opens_its_path(visit: Visit) -> None:
+    """Chromium delivers the message to the real worker, as after it arrived and was decrypted."""
+    tab = open_section(visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()
+    tab.wait_for_load_state()
+    tab.goto("/usage/")
+    message = PushMessage(
+        title="Needs your approval",
+        body="Old ideas",
+        path="/approvals/1/",
+        topic="topic",
+        ttl=60,
+        is_urgent=True,
+    )
+    deliver(tab, message.to_json())
+    tab.wait_for_function(SHOWN)
+    assert tab.evaluate(READ_SHOWN) == [["Needs your approval", "Old ideas", "topic"]]
+    (worker,) = tab.context.service_workers
+    assert worker.evaluate(CLICK) == "/approvals/1/"
+    assert tab.evaluate(READ_SHOWN) == []
+
+
+def test_static_files_load_where_the_browser_has_no_room_for_them(visit: Visit) -> None:
+    tab = open_section(visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()
+    tab.wait_for_load_state()
+    tab.goto("/usage/")
+    (worker,) = tab.context.service_workers
+    worker.evaluate("() => { caches.open = async () => { throw new Error('full'); }; }")
+    tab.goto("/consents/")
+    assert tab.evaluate("() => Boolean(navigator.serviceWorker.controller)")
+    style = "() => getComputedStyle(document.documentElement).getPropertyValue('--canvas')"
+    assert tab.evaluate(style)

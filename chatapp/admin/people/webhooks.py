@@ -84,8 +84,11 @@ class WebhookForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        keeps_members = (
+            "members" not in self.fields and self.instance.pk and self.instance.members.exists()
+        )
         if cleaned.get("audience") == Webhook.Audience.CHOSEN and not (
-            cleaned.get("groups") or cleaned.get("members") or self._keeps_members
+            cleaned.get("groups") or cleaned.get("members") or keeps_members
         ):
             self.add_error("groups", _("Choose a group or a member. Otherwise nothing is posted."))
         if not cleaned.get("sends_waiting") and not cleaned.get("sends_answers"):
@@ -113,12 +116,6 @@ class WebhookForm(forms.ModelForm):
             else:
                 if not is_long:
                     self.add_error("secret", _("The secret is too short."))
-
-    @property
-    def _keeps_members(self) -> bool:
-        """Whether members were chosen by somebody who may see them, as this admin may not."""
-        is_locked = "members" not in self.fields and self.instance.pk is not None
-        return is_locked and self.instance.members.exists()
 
     @property
     def is_moved(self) -> bool:
@@ -164,10 +161,16 @@ class WebhookAdmin(admin.ModelAdmin):
         (_lazy("Outcome"), {"fields": ("outcome", "sent_at", "failed_at")}),
     )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
-        """Without the right to see members, the list to choose from would stay empty."""
-        may_see = request.user.has_perm("chatapp.view_member")
-        return self.readonly_fields if may_see else (*self.readonly_fields, "members")
+    def get_exclude(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
+        """An admin who may not see the members chooses groups only."""
+        return () if request.user.has_perm("chatapp.view_member") else ("members",)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Webhook | None = None) -> Any:
+        hidden = self.get_exclude(request, obj)
+        return [
+            (title, {"fields": tuple(each for each in shown["fields"] if each not in hidden)})
+            for title, shown in super().get_fieldsets(request, obj)
+        ]
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: ModelForm, change: bool) -> None:
         address = form.cleaned_data.get("address") if isinstance(form, WebhookForm) else ""

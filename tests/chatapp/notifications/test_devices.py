@@ -10,7 +10,7 @@ from chatapp.models import LogEntry, Member, PushDevice
 from chatapp.notifications import devices, outbound
 from chatapp.people.refused import Refused
 from tests.conftest import signed_in
-from tests.peers.notice_board import FakeBrowser, NoticeBoard
+from tests.peers.notice_board import FakeBrowser, NoticeBoard, encode
 
 from .conftest import get_device, turn_on
 
@@ -50,7 +50,17 @@ def test_without_a_script_the_page_says_what_it_needs(owner: Member) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"p256dh": "AAAA", "auth": "AAAA"}, {"p256dh": "?", "auth": "?"}, {}, "x"]
+    "keys",
+    [
+        {"p256dh": "AAAA", "auth": "AAAA"},
+        {"p256dh": "?", "auth": "?"},
+        {
+            "p256dh": encode(b"\4" + b"x" * 64),
+            "auth": encode(b"sixteen bytes..."),
+        },  # not on the curve
+        {},
+        "x",
+    ],
 )
 def test_wrong_keys_are_refused(owner: Member, board: NoticeBoard, keys: Any) -> None:
     with pytest.raises(Refused, match="can’t be read"):
@@ -102,13 +112,19 @@ async def test_sending_checks_the_address_too() -> None:
 
 
 def test_a_person_has_ten_devices_at_most(owner: Member, board: NoticeBoard) -> None:
-    for number in range(devices.MAX_DEVICES):
-        add(owner, board.open_browser(str(number)).subscription, f"session {number}")
+    clients = [signed_in(owner) for _ in range(devices.MAX_DEVICES)]
+    for number, client in enumerate(clients):
+        turn_on(board, owner, client, str(number))
+    another = signed_in(owner)
     with pytest.raises(Refused, match="10 devices"):
-        add(owner, board.open_browser("another").subscription, "session")
+        turn_on(board, owner, another, "another")
     assert PushDevice.objects.count() == devices.MAX_DEVICES
     # The same browser again is no other device.
-    add(owner, board.open_browser("0").subscription, "session 0")
+    turn_on(board, owner, clients[0], "0")
+    # Of one whose session ended unseen, only the row is left.
+    PushDevice.objects.filter(session_key=clients[1].session.session_key).update(session_key="x")
+    turn_on(board, owner, another, "another")
+    assert PushDevice.objects.count() == devices.MAX_DEVICES
 
 
 def test_a_browser_belongs_to_who_signed_in_there_last(

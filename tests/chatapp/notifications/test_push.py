@@ -1,6 +1,7 @@
 """Push messages: encrypted for one browser, about what waits and what ended, and nothing else."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,15 +19,28 @@ from chatapp.models import (
     NotificationPreference,
     PersonSignal,
     PushDevice,
+    Question,
+    Review,
     ToolCall,
     Turn,
 )
 from chatapp.notifications import due_notifications, preferences, push_keys
 from tests.chatapp.approvals.test_inbox import signed_first
+from tests.conftest import signed_in
 from tests.peers.notice_board import FakeBrowser, NoticeBoard
 from tests.pseudo_locales import LONG, is_translated
 
-from .conftest import ends, get_device, look, make_old, make_retries_due, run_ready, turn_on, waits
+from .conftest import (
+    LATELY,
+    ends,
+    get_device,
+    look,
+    make_old,
+    make_retries_due,
+    run_ready,
+    turn_on,
+    waits,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -218,8 +232,14 @@ def test_nobody_elses_device_is_told(
 
 
 # --- what is looked for ---------------------------------------------------------------------------
+def signal(*people: Member) -> None:
+    """Something changed for these people a while ago."""
+    PersonSignal.objects.bulk_create(PersonSignal(person=each) for each in people)
+    PersonSignal.objects.update(created_at=timezone.now() - due_notifications.GRACE * 1.5)
+
+
 def test_nothing_is_looked_for_where_nobody_can_be_told(owner: Member) -> None:
-    PersonSignal.objects.create(person=owner)
+    signal(owner)
     assert not due_notifications.has_news()
     assert not due_notifications.has_receivers()
     assert due_notifications.find_all_people() == []
@@ -230,10 +250,54 @@ def test_a_signal_leads_to_its_person(
 ) -> None:
     assert not due_notifications.has_news()
     waits(owner)
-    PersonSignal.objects.create(person=owner)
+    signal(owner)
     assert due_notifications.has_news()
     jobs.look_for_notifications.call()
     run_ready()
+    assert len(board.pushed) == 1
+
+
+def test_busy_people_for_whom_nothing_waits_cost_nothing(
+    owner: Member, board: NoticeBoard, phone: FakeBrowser, django_assert_max_num_queries: Any
+) -> None:
+    people = Member.objects.bulk_create(Member(username=f"member{each}") for each in range(50))
+    for person in people:
+        turn_on(board, person, signed_in(person), person.username)
+    signal(owner, *people)
+    with django_assert_max_num_queries(8):
+        jobs.look_for_notifications.call()
+    waits(people[7])
+    assert due_notifications.find_people_with_news() == [people[7].pk]
+
+
+def test_an_answer_that_was_told_is_not_looked_for_again(
+    owner: Member, board: NoticeBoard, phone: FakeBrowser
+) -> None:
+    ends(owner)
+    assert due_notifications.find_people_with_news() == [owner.pk]
+    jobs.look_for_notifications.call()
+    assert due_notifications.find_people_with_news() == []
+
+
+@pytest.mark.parametrize("kind", ["question", "sign-in", "outcome", "review"])
+def test_each_kind_that_waits_is_found_without_a_signal(
+    owner: Member, board: NoticeBoard, phone: FakeBrowser, kind: str
+) -> None:
+    call = waits(owner)
+    State = ToolCall.State
+    states = {"question": State.SENDING, "sign-in": State.AWAITING_SIGN_IN}
+    state = states.get(kind, State.UNKNOWN if kind == "outcome" else State.SUCCEEDED)
+    soon = timezone.now() + timedelta(hours=1)
+    ToolCall.objects.update(state=state, sent_at=timezone.now() - LATELY, waits_until=soon)
+    if kind == "outcome":
+        Turn.objects.update(state=Turn.State.DONE)
+    if kind == "question":
+        Question.objects.create(tool_call=call, round=1, requests="{}", expires_at=soon)
+        Question.objects.update(created_at=timezone.now() - LATELY)
+    if kind == "review":
+        Review.objects.create(tool_call=call, binding="x", expires_at=soon)
+        Review.objects.update(created_at=timezone.now() - LATELY)
+    look()
     assert len(board.pushed) == 1
 
 

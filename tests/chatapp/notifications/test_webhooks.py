@@ -23,7 +23,9 @@ SECRETS = {"matrix": MATRIX_TOKEN, "json": SECRET}
 
 @pytest.fixture
 def owner(owner: Member) -> Member:
-    Member.objects.filter(pk=owner.pk).update(first_name="Ada <@all> [x](https://evil.example)")
+    Member.objects.filter(pk=owner.pk).update(
+        first_name="Ada <@all> @room [x](https://evil.example)"
+    )
     owner.refresh_from_db()
     return owner
 
@@ -58,6 +60,7 @@ def test_each_program_gets_its_own_form(owner: Member, board: NoticeBoard, kind:
         assert "[x]" not in message["body"][0]["text"]
     if kind == "matrix":
         assert "<@all>" not in message["formatted_body"]
+        assert message["m.mentions"] == {}
     webhook = Webhook.objects.get()
     assert webhook.sent_at is not None
     assert not webhook.is_failing
@@ -128,15 +131,22 @@ def test_a_second_approval_is_posted_once_and_names_nobody(
     assert board.posted[0]["person"] == ""
 
 
-@pytest.mark.parametrize("case", ["answered", "disabled"])
+@pytest.mark.parametrize("case", ["answered", "disabled", "opted out", "inactive", "narrowed"])
 def test_nothing_is_posted_about_what_is_over(owner: Member, board: NoticeBoard, case: str) -> None:
     webhook = make_webhook(board)
     call = waits(owner)
     jobs.look_for_all_notifications.call()
-    if case == "answered":
-        ToolCall.objects.filter(pk=call.pk).update(state=ToolCall.State.DENIED)
-    else:
-        Webhook.objects.filter(pk=webhook.pk).update(is_enabled=False)
+    match case:
+        case "answered":
+            ToolCall.objects.filter(pk=call.pk).update(state=ToolCall.State.DENIED)
+        case "disabled":
+            Webhook.objects.filter(pk=webhook.pk).update(is_enabled=False)
+        case "opted out":
+            preferences.save(owner, {"uses_webhooks": False})
+        case "inactive":
+            Member.objects.filter(pk=owner.pk).update(is_active=False)
+        case "narrowed":
+            Webhook.objects.filter(pk=webhook.pk).update(audience=Webhook.Audience.CHOSEN)
     run_ready()
     assert board.posted == []
 
