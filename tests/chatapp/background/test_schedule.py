@@ -46,6 +46,11 @@ def old_signal(owner: Member) -> PersonSignal:
     Webhook.objects.create(name="Ops", audience=Webhook.Audience.EVERYONE)
     signal = PersonSignal.objects.create(person=owner)
     PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
+    # At each moment of a slow test there is one that is neither too new nor too old.
+    for seconds in range(-15, 180, 15):
+        new = PersonSignal.objects.create(person=owner)
+        at = Now() + timedelta(seconds=seconds)
+        PersonSignal.objects.filter(pk=new.pk).update(created_at=at)
     project = Project.objects.create(owner=owner, name="Checkout")
     ProjectFile.objects.create(project=project, name="lost.pdf", size=1)
     ProjectFile.objects.update(created_at="2026-01-01T00:00Z")
