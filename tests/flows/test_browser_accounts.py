@@ -132,7 +132,7 @@ def test_signing_out_everywhere_closes_the_open_pages_of_other_devices(visit: Vi
     sign_in(other, "traveller", password)
     sign_in(mine, "traveller", password)
     open_settings(mine)
-    expect(mine.get_by_text("This device")).to_have_count(1)
+    expect(mine.get_by_text("This device", exact=True)).to_have_count(1)
     devices = mine.get_by_role("button", name=re.compile("^Sign out Chrome on Linux"))
     expect(devices).to_have_count(1)
     visit.witness.excuse("WebSocket connection", "status of 4")
@@ -145,7 +145,7 @@ def test_signing_out_everywhere_closes_the_open_pages_of_other_devices(visit: Vi
     other.goto("/memory/")
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
     mine.reload()
-    expect(mine.get_by_text("This device")).to_be_visible()
+    expect(mine.get_by_text("This device", exact=True)).to_be_visible()
 
 
 def test_the_theme_is_there_with_the_first_byte(visit: Visit) -> None:

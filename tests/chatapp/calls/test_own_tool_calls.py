@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 import pytest
+from django.db import transaction
 
 from chatapp.approvals import decisions
 from chatapp.calls.own_tool_execution import UNFORESEEN
@@ -172,6 +173,7 @@ async def test_whoever_is_switched_off_has_nothing_done_for_them(
 ) -> None:
     call = await called(runtime, turn, "remember", text=FACT)
 
+    @transaction.atomic
     def grant() -> None:
         decisions.grant(
             call, by=call.turn.conversation.owner, binding=call.approval.binding, shown_at=None

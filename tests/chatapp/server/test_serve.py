@@ -45,7 +45,7 @@ class Served:
     def get(self, path: str) -> tuple[int, str]:
         try:
             with urllib.request.urlopen(self.address + path, timeout=60) as answer:  # noqa: S310
-                return int(answer.status), answer.read().decode()
+                return int(answer.status), answer.read().decode(errors="replace")
         except urllib.error.HTTPError as error:
             return error.code, ""
 
