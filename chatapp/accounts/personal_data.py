@@ -67,6 +67,11 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
     "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
     "push_devices": (PushDevice, "person", ("name", "created_at")),
+    "notifications": (
+        *(NotificationPreference, "person"),
+        ("pushes_waiting", "pushes_answers", "shows_titles", "uses_webhooks"),
+    ),
+    "mail": (MailPreference, "person", ("is_on",)),
     "usage": (UsageOfDay, "person", ("day", "model", "input_tokens", "output_tokens")),
 }
 

@@ -27,9 +27,11 @@ from chatapp.models import (
     Conversation,
     File,
     LogEntry,
+    MailPreference,
     Member,
     Memory,
     MessageDraft,
+    NotificationPreference,
     PersonSignal,
     Project,
     ProjectMember,
@@ -214,6 +216,8 @@ def filled(owner: Member) -> Member:
     rows.turn(owner, Turn.State.DONE, text="My question")
     Memory.objects.create(person=owner, text="Likes tea")
     SavedPrompt.objects.create(owner=owner, title="Greeting", text="Hello")
+    MailPreference.objects.create(person=owner, is_on=True)
+    NotificationPreference.objects.create(person=owner, shows_titles=False)
     client = sign_in()
     draft = {"text": "", "model": rows.MODEL, "chat": ""}
     client.post(
@@ -237,6 +241,8 @@ def test_the_archive_has_everything_of_this_person_only(filled: Member, stranger
     files = read_archive(answer)
     assert json.loads(files["account.json"])["username"] == "owner"
     assert json.loads(files["memories.json"])[0]["text"] == "Likes tea"
+    assert json.loads(files["mail.json"]) == [{"is_on": True}]
+    assert json.loads(files["notifications.json"])[0]["shows_titles"] is False
     assert json.loads(files["prompts.json"])[0]["title"] == "Greeting"
     chat = Conversation.objects.get(owner=filled)
     assert b"My question" in files[f"chats/{chat.pk}.md"]
