@@ -478,6 +478,7 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "mcpconfig_service_status": SERVICE,
     "mcpconfig_service_people": SERVICE,
     "mcpconfig_service_changes": SERVICE,
+    "mcpconfig_exchange_operation": {"operation_id": "operation"},
     "mcpconfig_service_try": SERVICE | {"definition_hash": "definition"},
     "mcpconfig_service_trial": TRIAL,
     "mcpconfig_service_trial_content": TRIAL | {"index": "picture"},

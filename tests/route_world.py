@@ -467,7 +467,7 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         state=State.SUCCEEDED,
         result=RESULT,
     )
-    Exchange.objects.create(
+    exchange = Exchange.objects.create(
         service=service, operation="list_tools", operation_id=uuid.uuid4(), method="POST"
     )
     Allowance.objects.create(person=owner, tokens=1_000_000_000)
@@ -485,6 +485,7 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         "trial": trial.pk,
         "member": owner.pk,
         "content_type": ContentType.objects.get_for_model(Member).pk,
+        "operation": exchange.operation_id,
     }
 
 

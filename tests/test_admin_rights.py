@@ -55,7 +55,7 @@ OWN_PAGES: dict[str, set[str]] = {
     "people": {
         *("chatapp_member_person", "chatapp_member_off_board", "auth_user_password_change"),
     },
-    "traces": set(),
+    "traces": {"mcpconfig_exchange_operation"},
     "models": {
         *(f"chatapp_modelprovider_{name}" for name in ("tools", "look", "add_server", "test")),
         *("chatapp_modelprovider_fetch", "mcpconfig_service_export"),

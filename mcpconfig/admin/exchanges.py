@@ -1,21 +1,21 @@
 """The trace in the admin: the exchanges with services, read-only."""
 
+from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
-from django.contrib.humanize.templatetags.humanize import intcomma
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
+from django.views.decorators.http import require_safe
 
 from mcpconfig.models import Exchange
-from mcpconfig.trace.formatting import format_body
 
 from .display import EMPTY, render_json
+from .exchange_display import describe_messages, describe_request, render_body
 from .filters import SeveralValuesFilter
+from .operation_page import show_operation
 from .read_only import ReadOnlyMixin
 
 
@@ -58,13 +58,19 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
         *("sent_headers", "sent_body", "received_headers", "received_body"),
     )
 
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_safe(partial(show_operation, self)))
+        own = path("operation/<uuid:operation_id>/", view, name="mcpconfig_exchange_operation")
+        return [own, *super().get_urls()]
+
     @admin.display(description=_lazy("Request"))
     def request_line(self, exchange: Exchange) -> str:
-        return f"{exchange.method} {exchange.rpc_method}".strip()
+        return describe_request(exchange)
 
     @admin.display(description=_lazy("Same operation"))
     def same_operation(self, exchange: Exchange) -> SafeString:
-        return _render_filter_link("operation_id", exchange.operation_id)
+        address = reverse("admin:mcpconfig_exchange_operation", args=[exchange.operation_id])
+        return format_html('<a href="{}">{}</a>', address, exchange.operation_id)
 
     @admin.display(description=_lazy("Same tool call"))
     def same_round(self, exchange: Exchange) -> SafeString | str:
@@ -72,12 +78,7 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Messages received"))
     def messages(self, exchange: Exchange) -> SafeString | str:
-        lines = [
-            (" ".join(filter(None, (heard["kind"], heard["method"], heard["id"]))),)
-            for heard in exchange.heard
-        ]
-        if (more := exchange.heard_count - len(lines)) > 0:
-            lines.append((_("and %(number)s more") % {"number": more},))
+        lines = [(line,) for line in describe_messages(exchange)]
         return format_html_join("", "<div>{}</div>", lines) or EMPTY
 
     @admin.display(description=_lazy("Headers"))
@@ -90,32 +91,13 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Body"))
     def sent_body(self, exchange: Exchange) -> SafeString | str:
-        return _render_body(exchange.request_body, exchange.request_bytes)
+        return render_body(exchange.request_body, exchange.request_bytes)
 
     @admin.display(description=_lazy("Body"))
     def received_body(self, exchange: Exchange) -> SafeString | str:
-        return _render_body(exchange.response_body, exchange.response_bytes)
+        return render_body(exchange.response_body, exchange.response_bytes)
 
 
 def _render_filter_link(field: str, value: Any) -> SafeString:
     address = reverse("admin:mcpconfig_exchange_changelist")
     return format_html('<a href="{}?{}={}">{}</a>', address, field, value, value)
-
-
-def _render_body(body: str, size: int) -> SafeString | str:
-    """Return an escaped body, with a note if only the beginning of it was stored.
-
-    `size` is the size of the whole body in bytes.
-    """
-    if not body:
-        return EMPTY
-    note = (
-        ""
-        if size <= settings.TRACE_BODY_BYTES
-        else _("The first %(shown)s of %(size)s bytes.")
-        % {
-            "shown": intcomma(len(body)),
-            "size": intcomma(size),
-        }
-    )
-    return format_html("<pre>{}</pre>{}", format_body(body), note)

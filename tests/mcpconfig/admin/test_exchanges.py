@@ -1,11 +1,15 @@
 """The trace in the admin: found by what it was, read without effort, changed by nobody."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from bs4 import BeautifulSoup
 from django.test import Client
+from django.utils import timezone
 
+from chatapp.models import Member
 from mcpconfig.models import Exchange, Service
 
 pytestmark = [pytest.mark.timeout(30), pytest.mark.django_db]
@@ -103,7 +107,7 @@ def test_an_exchange_leads_to_the_others_of_its_operation_and_its_call(
     page = BeautifulSoup(admin_client.get(f"{LIST}{kept.pk}/change/").content, "html.parser")
 
     targets = {link["href"] for link in page.select("a[href*=exchange]")}
-    assert f"{LIST}?operation_id={OPERATION}" in targets
+    assert f"{LIST}operation/{OPERATION}/" in targets
     assert f"{LIST}?round_id=call-7" in targets
 
 
@@ -130,3 +134,73 @@ def test_a_stranger_sees_no_trace(stranger_client: Client, service: Service) -> 
 
     for path in (LIST, f"{LIST}{kept.pk}/change/"):
         assert stranger_client.get(path).status_code in (302, 403)
+
+
+# --- the page of an operation ------------------------------------------------------------------
+def open_operation(client: Client, operation_id: str = OPERATION) -> BeautifulSoup:
+    answer = client.get(f"{LIST}operation/{operation_id}/")
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def test_an_operation_shows_its_exchanges_side_by_side_in_the_order_of_their_start(
+    admin_client: Client, service: Service
+) -> None:
+    start = timezone.now()
+    call = {"request_body": '{"q": "<b>1</b>"}', "response_body": '{"ok": true}'}
+    exchange(service, started_at=start + timedelta(milliseconds=40), duration_ms=60, **call)
+    exchange(service, rpc_method="initialize", started_at=start, duration_ms=40)
+    exchange(service, rpc_method="other", operation_id="2" * 32)
+    page = open_operation(admin_client)
+    assert [each.text for each in page.select(".waterfall bdi")] == [
+        "POST initialize",
+        "POST tools/call",
+    ]
+    bars = [(bar["x"], bar["width"]) for bar in page.select(".waterfall rect")]
+    assert bars == [("0", "400"), ("400", "600")]
+    sent, received = page.select("#exchange-2 .io > div")
+    assert "<b>1</b>" in sent.text
+    assert '"ok": true' in received.text
+    assert not page.select("#exchange-2 b")
+    assert "2 exchanges" in page.text and "100 ms" in page.text
+
+
+def test_a_failed_exchange_is_told_apart_and_one_without_a_start_is_placed(
+    admin_client: Client, service: Service
+) -> None:
+    exchange(service, status=None, started_at=None, duration_ms=0)
+    page = open_operation(admin_client)
+    assert page.select_one("#exchange-1 .badge")["data-tone"] == "bad"
+    assert "no response" in page.select_one("#exchange-1 header").text
+
+
+def test_the_operations_of_one_tool_call_lead_to_each_other(
+    admin_client: Client, service: Service
+) -> None:
+    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    exchange(service, round_id="call-1")
+    exchange(service, round_id="call-1", operation="list_tools", operation_id="2" * 32)
+    exchange(other, round_id="call-1", operation="of_another", operation_id="3" * 32)
+    links = open_operation(admin_client).select(".rows a")
+    assert [link.text for link in links] == ["list_tools"]
+    exchange(service, round_id="call-2", operation_id="4" * 32)
+    assert not open_operation(admin_client, str(UUID("4" * 32))).select(".rows a")
+
+
+def test_an_operation_that_is_gone_and_a_person_without_the_right(
+    admin_client: Client, stranger_client: Client, stranger: Member, service: Service
+) -> None:
+    assert admin_client.get(f"{LIST}operation/{OPERATION}/").status_code == 404
+    exchange(service)
+    stranger.is_staff, stranger.rights = True, ["services"]
+    stranger.save()
+    assert stranger_client.get(f"{LIST}operation/{OPERATION}/").status_code == 403
+
+
+def test_the_number_of_statements_does_not_grow_with_the_exchanges(
+    admin_client: Client, service: Service, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(30):
+        exchange(service, round_id="call-1")
+    with django_assert_max_num_queries(12):
+        open_operation(admin_client)
