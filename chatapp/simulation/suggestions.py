@@ -13,12 +13,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, Q
 
 from chatapp.models import Approval, PolicyRule
-from chatapp.permissions.conditions import (
-    BadCondition,
-    Undecidable,
-    check_condition,
-    is_met,
-)
+from chatapp.permissions.lazy import conditions
 
 # With fewer answers, the next one may well differ.
 LEAST_APPROVALS = 10
@@ -134,10 +129,10 @@ def _write_part(name: str, value: object) -> str:
         return ""
     part = f"{name} == {literal}"
     try:
-        check_condition(part)
+        conditions.check_condition(part)
         # It is not where the language has a meaning of its own for the name, such as null.
-        holds = name.isidentifier() and is_met(part, {name: value})
-    except (BadCondition, Undecidable):
+        holds = name.isidentifier() and conditions.is_met(part, {name: value})
+    except (conditions.BadCondition, conditions.Undecidable):
         return ""
     return part if holds else ""
 
