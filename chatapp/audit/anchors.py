@@ -5,8 +5,6 @@ the Ed25519 `signature` (RFC 8032) of PREFIX and the other four in the form of R
 was truncated or rewritten does not match earlier anchors.
 """
 
-import base64
-import binascii
 import json
 import os
 import re
@@ -21,6 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chatapp.telemetry import metrics
+from mcpconfig.values import base64url
 from mcpconfig.values.lazy_module import LazyModule
 from mcpconfig.values.results import canonical_json
 
@@ -54,23 +53,23 @@ def make_anchor() -> str:
     body = {
         "at": format_time(timezone.now()),
         "hash": end.hash,
-        "key": _encode(key.public_key().public_bytes_raw()),
+        "key": base64url.encode(key.public_key().public_bytes_raw()),
         "position": end.position,
     }
-    return json.dumps(body | {"signature": _encode(key.sign(_build_message(body)))})
+    return json.dumps(body | {"signature": base64url.encode(key.sign(_build_message(body)))})
 
 
 def is_key(text: str) -> bool:
     """Whether anchors can be signed with this key: any bytes of its length are one."""
     try:
-        return len(_decode(text)) == KEY_BYTES
+        return len(base64url.decode(text)) == KEY_BYTES
     except ValueError:
         return False
 
 
 def get_public_key() -> str:
     """Return the key that anchors of this server can be checked with, as URL-safe base64."""
-    return _encode(_load_key().public_key().public_bytes_raw())
+    return base64url.encode(_load_key().public_key().public_bytes_raw())
 
 
 def format_public_key() -> str:
@@ -118,8 +117,8 @@ def _check_anchor(anchor: dict[str, Any], trusted: set[str]) -> Mark:
     body = {name: anchor[name] for name in SIGNED}
     if body["key"] not in trusted:
         raise ValueError("unknown key")
-    key = ed25519.Ed25519PublicKey.from_public_bytes(_decode(body["key"]))
-    key.verify(_decode(anchor["signature"]), _build_message(body))
+    key = ed25519.Ed25519PublicKey.from_public_bytes(base64url.decode(body["key"]))
+    key.verify(base64url.decode(anchor["signature"]), _build_message(body))
     return Mark(position=int(body["position"]), hash=str(body["hash"]))
 
 
@@ -128,18 +127,7 @@ def _build_message(body: dict[str, Any]) -> bytes:
 
 
 def _load_key() -> "ed25519.Ed25519PrivateKey":
-    return ed25519.Ed25519PrivateKey.from_private_bytes(_decode(settings.LOG_SIGNING_KEY))
-
-
-def _encode(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
+    return ed25519.Ed25519PrivateKey.from_private_bytes(base64url.decode(settings.LOG_SIGNING_KEY))
 
 
 def prepare_anchor_metrics() -> None:

@@ -1,8 +1,6 @@
 """The devices of people that get push messages: turned on in a browser, and off when its session
 ends, when the person removes them, or when their push service no longer knows them."""
 
-import base64
-import binascii
 import hashlib
 import json
 import uuid
@@ -24,6 +22,7 @@ from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import LogEntry, Member, PushDevice
 from chatapp.people.refused import Refused
+from mcpconfig.values import base64url
 
 from . import outbound, push_keys
 
@@ -76,7 +75,7 @@ def add(person: Member, session_key: str, name: str, text: str, *, is_phone: boo
     with transaction.atomic():
         # Two requests at once neither store the same browser twice nor exceed the most.
         list(Member.objects.select_for_update().filter(pk=person.pk).only("pk"))
-        # A browser has one subscription, whoever is signed in there.
+        # A browser has one subscription, also if another person signs in there.
         PushDevice.objects.filter(address_hash=said.address_hash).delete()
         PushDevice.objects.filter(session_key=session_key).delete()
         live = [device.pk for device in filter_live(person)]
@@ -171,7 +170,7 @@ def _read_subscription(text: str) -> Subscription:
             p256dh=str(read["keys"]["p256dh"]),
             auth=str(read["keys"]["auth"]),
         )
-        point, secret = _decode(said.p256dh), _decode(said.auth)
+        point, secret = base64url.decode(said.p256dh), base64url.decode(said.auth)
         push_keys.check_point(point)
         if len(secret) != SECRET_BYTES:
             raise ValueError("no secret")
@@ -192,10 +191,3 @@ def _check_endpoint(endpoint: str) -> None:
             _("The address of the browser’s push service is not allowed. %(reason)s")
             % {"reason": error}
         ) from None
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error

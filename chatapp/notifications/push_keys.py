@@ -1,12 +1,12 @@
 """The keys by which push services know this server (VAPID, RFC 8292). The first is made when it is
 needed; private keys are sealed."""
 
-import base64
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from chatapp.models import PushDevice, PushKey
+from mcpconfig.values import base64url
 from mcpconfig.values.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def make_key() -> PushKey:
         serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
     )
     with transaction.atomic():
-        key = PushKey.objects.create(public_key=_encode(public))
-        key.set_private_key(_encode(number.to_bytes(PRIVATE_BYTES, "big")))
+        key = PushKey.objects.create(public_key=base64url.encode(public))
+        key.set_private_key(base64url.encode(number.to_bytes(PRIVATE_BYTES, "big")))
     return key
 
 
@@ -59,7 +59,3 @@ def check_point(point: bytes) -> None:
     if len(point) != POINT_BYTES:
         raise ValueError("not an uncompressed point")
     ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-
-
-def _encode(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
