@@ -14,7 +14,7 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -22,24 +22,24 @@ from chatapp.api import access_tokens
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who, get_actor
 from chatapp.models import (
-    AccessToken,
     DirectoryAccount,
     DirectoryGroup,
     DirectoryToken,
     LogEntry,
     Member,
-    SignInLink,
 )
 from chatapp.people.refused import Refused
 from chatapp.people.signals import notify
 
 from . import entries
 from .admission import set_mapped_groups
-from .sessions import end_sessions
+from .lock_out import end_access
 
 Kind = LogEntry.Kind
 MAX_NAME = 150
 MAX_ID = 255
+# The directory sees and changes no admins.
+NO_ADMIN = Q(is_staff=False, is_superuser=False)
 # Fields of a member whose changes are no entries of the log by themselves.
 UNLOGGED = ("first_name", "last_name", "email")
 
@@ -89,7 +89,7 @@ def _log_token(kind: LogEntry.Kind, token: DirectoryToken) -> None:
 # --- people --------------------------------------------------------------------------------
 def list_people() -> QuerySet[Member]:
     """Return the members that the directory can see: no admins, and nobody whom it deleted."""
-    people = Member.objects.filter(is_staff=False, is_superuser=False)
+    people = Member.objects.filter(NO_ADMIN)
     return (
         people.exclude(directory_account__has_left=True)
         .select_related("directory_account")
@@ -164,17 +164,13 @@ def leave(member: Member) -> None:
 
 
 def _suspend(member: Member, account: DirectoryAccount) -> None:
-    """Deactivate the member, and end sessions with their open pages, access tokens and sign-in
-    links at once."""
+    """Deactivate the member and end their access."""
     if member.is_active:
         member.is_active = False
         member.save(update_fields=["is_active"])
         account.is_suspended = True
         account.save()
-    end_sessions(member)
-    for token in AccessToken.objects.filter(person=member, revoked_at=None):
-        access_tokens.revoke(token)
-    SignInLink.objects.filter(member=member).delete()
+    end_access(member)
     notify(member.pk)
 
 
@@ -204,13 +200,13 @@ def _check_username(username: str, member: Member) -> None:
 def _find_former(username: str) -> Member | None:
     """Return the member of this name whom the directory deleted and nobody made an admin."""
     gone = Member.objects.filter(directory_account__has_left=True, username__iexact=username)
-    return gone.filter(is_staff=False, is_superuser=False).first()
+    return gone.filter(NO_ADMIN).first()
 
 
 def lock_member(member: Member) -> Member:
     """Lock the row until the caller's transaction ends, read it again, and check again that it is
     not an admin's. Raises Refused."""
-    rows = Member.objects.select_for_update().filter(is_staff=False, is_superuser=False)
+    rows = Member.objects.select_for_update().filter(NO_ADMIN)
     found = rows.filter(pk=member.pk).first()
     if found is None:
         raise Refused(_("There is no such member."), 404)
@@ -308,7 +304,7 @@ def delete_group(group: DirectoryGroup) -> None:
 def _set_members(group: DirectoryGroup, member_ids: Iterable[str]) -> None:
     wanted = _find_members(set(member_ids))
     # An admin stays in the group, as the directory does not see them there.
-    has = set(group.members.filter(is_staff=False, is_superuser=False))
+    has = set(group.members.filter(NO_ADMIN))
     new, old = wanted - has, has - wanted
     group.members.add(*new)
     group.members.remove(*old)
@@ -350,7 +346,7 @@ def _apply_groups(members: Iterable[Member]) -> None:
     for member_id, name in here.values_list("user", "name"):
         has[member_id].add(name)
     # An admin's groups are the admins' business, also if the directory named them before.
-    for member in Member.objects.filter(pk__in=ids, is_staff=False, is_superuser=False):
+    for member in Member.objects.filter(NO_ADMIN, pk__in=ids):
         names = held[member.pk] if member.is_active else set()
         if {mapping[name] for name in names if name in mapping} != has[member.pk]:
             set_mapped_groups(member, mapping, names)

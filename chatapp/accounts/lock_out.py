@@ -1,4 +1,4 @@
-"""Takes all ways in from a member, for an account that is closed or off-boarded."""
+"""Takes ways in from a member whose account is closed, off-boarded or suspended by a directory."""
 
 from allauth.mfa.models import Authenticator
 
@@ -16,11 +16,8 @@ def lock_out(member: Member) -> None:
     member.rights = []
     member.set_unusable_password()
     member.save()
-    end_sessions(member)
-    for token in AccessToken.objects.filter(person=member, revoked_at=None):
-        access_tokens.revoke(token)
+    end_access(member)
     Authenticator.objects.filter(user=member).delete()
-    SignInLink.objects.filter(member=member).delete()
     member.groups.clear()
     member.directory_groups.clear()
     # A directory does not undo it.
@@ -30,3 +27,11 @@ def lock_out(member: Member) -> None:
     ServiceDraft.objects.filter(person=member).delete()
     for webhook in Webhook.objects.filter(members=member):
         webhook.members.remove(member)
+
+
+def end_access(member: Member) -> None:
+    """End sessions with their open pages, access tokens and sign-in links at once."""
+    end_sessions(member)
+    for token in AccessToken.objects.filter(person=member, revoked_at=None):
+        access_tokens.revoke(token)
+    SignInLink.objects.filter(member=member).delete()

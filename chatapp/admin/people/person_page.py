@@ -135,8 +135,10 @@ def _write_day(moment: datetime) -> str:
 # --- figures -------------------------------------------------------------------------------------
 def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
     """Yield title, value and help of the figures at the top."""
-    seen = date_format(timezone.localtime(person.last_login), "DATETIME_FORMAT")
-    yield _("Last sign-in"), seen if person.last_login else EMPTY, ""
+    seen = EMPTY
+    if person.last_login:
+        seen = date_format(timezone.localtime(person.last_login), "DATETIME_FORMAT")
+    yield _("Last sign-in"), seen, ""
     recent = ToolCall.objects.filter(
         turn__conversation__owner=person, turn__created_at__gt=timezone.now() - WEEK
     )
