@@ -18,7 +18,7 @@ _SIGNER = Signer(salt="chatapp.invitation", sep=".")
 
 class Invitations(models.QuerySet["Invitation"]):
     def open(self) -> Self:
-        """Return those that can be accepted now. Nobody joins on the word of an admin who left."""
+        """Return those that can be accepted now. Those of a deactivated admin cannot."""
         return self.filter(
             accepted_at=None,
             revoked_at=None,

@@ -108,8 +108,8 @@ class PushDevice(models.Model):
 class Webhook(models.Model):
     """A place in another program that is told what waits for people.
 
-    Whoever has the address can post there, so it is sealed, like the secret: the signing secret of
-    a JSON webhook, or the access token at a Matrix server.
+    The address alone is enough to post there, so it is sealed. So is the secret: the signing secret
+    of a JSON webhook, or the access token at a Matrix server.
     """
 
     class Format(models.TextChoices):

@@ -68,8 +68,8 @@ class JoinForm(MemberForm):
             del self.fields["password"], self.fields["confirmed"]
 
     def clean_username(self) -> str:
-        """Keep the addresses of others free: a directory finds the account of a person by it, and
-        would take that of whoever chose it for theirs."""
+        """Refuse the address of somebody else: a company's directory finds the account of a person
+        by their address, and would find the wrong one."""
         username: str = self.cleaned_data["username"]
         if "@" in username and username.lower() != self.invited_address.lower():
             raise forms.ValidationError(_("Choose a username without “@”."))

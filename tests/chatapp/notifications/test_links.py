@@ -1,4 +1,5 @@
-"""Links in notifications: they open a card or a chat for who may see it, and nothing for others."""
+"""Links in notifications: they open a card or a chat for a person who may see it, and nothing for
+others."""
 
 from datetime import timedelta
 
