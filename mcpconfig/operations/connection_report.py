@@ -1,6 +1,5 @@
 """The report of a connection test: address, sign-in, protocol, lists and log of a service."""
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,8 @@ from mcpconfig.session.sdk_errors import translate_error
 from mcpconfig.values import builtin
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.limits import LIMITS
-from mcpconfig.values.results import ConnectionReport, Listing, Step, Tool, make_storable
+from mcpconfig.values.results import ConnectionReport, Listing, Step, make_storable
+from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 from .paging import fetch_prompts, fetch_resources, fetch_templates
 
@@ -180,15 +180,6 @@ def shorten_instructions(connection: Connection) -> str:
     text = " ".join((connection.session.instructions or "").split())
     most = LIMITS.instructions_characters
     return str(make_storable(text if len(text) <= most else f"{text[: most - 1]}…"))
-
-
-def estimate_tool_tokens(tools: Sequence[Tool]) -> int:
-    """Estimate the tokens of the tools, with four characters a token."""
-    described = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-        for tool in tools
-    ]
-    return sum(len(json.dumps(tool, ensure_ascii=False)) for tool in described) // 4
 
 
 def _describe_tools(listing: Listing) -> str:

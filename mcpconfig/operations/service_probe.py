@@ -29,8 +29,8 @@ from mcpconfig.values.limits import LIMITS
 from mcpconfig.values.masking import list_secret_forms, mask_secrets
 from mcpconfig.values.probe import ProbeReport, ProbeStep, Registration, StepName
 from mcpconfig.values.results import Listing, make_storable
+from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
-from .connection_report import estimate_tool_tokens
 from .tools import read_listing
 
 Authentication = Service.Authentication

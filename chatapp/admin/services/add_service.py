@@ -1,12 +1,11 @@
 """The admin page *Add a service*: it checks an address step by step before anything is saved, and
 saves the service with its people and its confirmed tools in one go."""
 
-import json
 import uuid
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -36,15 +35,16 @@ from mcpconfig.operations.lazy import service_adding, service_probe
 from mcpconfig.services import service_drafts
 from mcpconfig.services.own_services import TOO_OFTEN, claim_look
 from mcpconfig.services.service_drafts import AddServiceForm
+from mcpconfig.services.service_form import SECRETS
 from mcpconfig.services.service_templates import TEMPLATES, get_template
 from mcpconfig.services.tool_definitions import build_definition, hash_definition
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.probe import ProbeReport
 from mcpconfig.values.results import Listing, Tool
+from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 MAX_DESCRIPTION = 200
-SECRET_FIELDS = ("bearer", "headers", "client_secret")
 NO_SECRETS = _lazy(
     "You need the right to change credentials to enter a token, headers or a secret."
 )
@@ -158,7 +158,7 @@ def _leave_secrets_out(request: HttpRequest) -> tuple[QueryDict, bool]:
     posted = request.POST.copy()
     if may_change_credentials(request):
         return posted, False
-    given = [name for name in SECRET_FIELDS if posted.pop(name, [""])[-1]]
+    given = [name for name in SECRETS if posted.pop(name, [""])[-1]]
     return posted, bool(given)
 
 
@@ -392,21 +392,10 @@ def _build_row(service: Service, tool: Tool, chosen: Collection[str] | None) -> 
         level=risk.level,
         badge=render_badge(risk.level),
         reasons=[translate_reason(reason) for reason in risk.reasons],
-        tokens=estimate_tokens(tool),
+        tokens=estimate_tool_tokens([tool]),
         parts=list_parts(definition),
         is_ticked=risk.level == "low" if chosen is None else hash_ in chosen,
     )
-
-
-def estimate_tokens(tool: Any) -> int:
-    """Estimate what a tool or its definition costs in each request, with four characters a
-    token."""
-    described = {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-    }
-    return len(json.dumps(described, ensure_ascii=False)) // 4
 
 
 def _describe_share(tokens: int) -> str:

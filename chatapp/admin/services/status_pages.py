@@ -22,8 +22,7 @@ from mcpconfig.oauth.sign_in_admin import SignIn, list_sign_ins
 from mcpconfig.services.sharing import can_sign_in, explain_refusal
 from mcpconfig.services.tool_definitions import describe_tool_state
 from mcpconfig.values.service_admins import manages_services
-
-from .add_service import estimate_tokens
+from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 Kind = LogEntry.Kind
 Visibility = Service.Visibility
@@ -48,7 +47,9 @@ def show_status(pages: ServicePages, request: MemberRequest, service: Service) -
         "available_to": _describe_access(service),
         "tools": len(states),
         "waiting": sum(state in ("new", "changed") for _tool, state in states),
-        "tokens": sum(estimate_tokens(tool) for tool, state in states if state != "disabled"),
+        "tokens": sum(
+            estimate_tool_tokens([tool]) for tool, state in states if state != "disabled"
+        ),
         "calls": calls,
         "failures": failures,
         "error_percent": f"{100 * failures / calls:.1f}" if calls else "",

@@ -28,8 +28,7 @@ from chatapp.tools.catalogue import strip_hidden, strip_hidden_in_schema
 from chatapp.tools.tool_id import tool_id
 from mcpconfig.models import Service
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
-
-from .add_service import estimate_tokens
+from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -129,7 +128,7 @@ def load_entries(service: Service) -> list[ToolEntry]:
         ToolEntry(
             tool=tool,
             state=describe_tool_state(tool.definition, tool.setting),
-            tokens=estimate_tokens(tool.definition),
+            tokens=estimate_tool_tokens([tool.definition]),
             use=uses.get(tool.name, Use()),
         )
         for tool in access.load_tools(service)
