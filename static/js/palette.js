@@ -1,4 +1,4 @@
-// Moves in the list of the palette.
+// Moves by arrows.
 const palette = byId("palette"), box = palette.querySelector("input");
 
 let isOld;
@@ -19,4 +19,4 @@ palette.onkeydown = (event) => {
   } else if (/^\S$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && event.target.closest("li")) box.focus();
 };
 
-export default () => box.select();
+export default () => isOld == null || box.select();

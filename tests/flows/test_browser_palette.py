@@ -40,6 +40,21 @@ def test_a_chat_is_found_and_opened_by_keyboard(visit: Visit) -> None:
     expect(tab.get_by_role("heading", name="Palette of colours")).to_be_visible()
 
 
+def test_a_letter_that_is_typed_before_the_script_has_come_stays(visit: Visit) -> None:
+    tab, held = visit.tab(), list[Route]()
+    tab.route("**/js/palette*.js", lambda route: held.append(route))
+    tab.goto("/")
+    with tab.expect_request("**/js/palette*.js"):
+        tab.keyboard.press("Control+k")
+    find = tab.get_by_label(FIND)
+    expect(find).to_be_focused()
+    tab.keyboard.type("p")
+    held[0].continue_()
+    tab.wait_for_function("!!document.getElementById('palette').onkeydown")
+    tab.keyboard.type("alette")
+    expect(find).to_have_value("palette")
+
+
 def test_a_command_changes_the_open_chat(visit: Visit) -> None:
     tab = visit.tab(viewport=PHONE)
     ask_in_new_chat(tab, visit.house.model.answers("To be archived", Answer(text="Noted.")))
