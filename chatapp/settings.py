@@ -10,7 +10,7 @@ from csp.constants import NONE, SELF
 
 from .server.environment import Environment, make_error
 from .server.private_files import make_private_database, make_private_file, make_private_folder
-from .server.sign_in_providers import build_allauth_settings, read_providers
+from .server.sign_in_providers import build_allauth_settings, list_provider_apps, read_providers
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -102,8 +102,6 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
-    "allauth.socialaccount.providers.github",
-    "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
 ]
 MIDDLEWARE = [
@@ -180,6 +178,7 @@ AXES_ENABLE_ADMIN = False
 
 # --- signing in by a provider, and second factors (django-allauth; docs/accounts.md) ----------
 SIGN_IN_PROVIDERS = read_providers(env)
+INSTALLED_APPS += list_provider_apps(SIGN_IN_PROVIDERS)
 # Without passwords, members sign in by a provider or a passkey, and the operator by a link.
 PASSWORD_SIGN_IN = env.bool("PASSWORD_SIGN_IN", default=True)
 REQUIRE_TWO_FACTOR = env.choice("REQUIRE_TWO_FACTOR", "none", "admins", "all")

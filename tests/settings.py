@@ -10,8 +10,15 @@ os.environ["VAR_DIR"] = tempfile.mkdtemp(
     prefix="countersign-tests-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None
 )
 
+from chatapp.server.sign_in_providers import PROVIDER_APPS  # noqa: E402
 from chatapp.settings import *  # noqa: E402, F403
-from chatapp.settings import DATABASES, STATIC_ROOT, STORAGES, VAR_DIR  # noqa: E402
+from chatapp.settings import (  # noqa: E402
+    DATABASES,
+    INSTALLED_APPS,
+    STATIC_ROOT,
+    STORAGES,
+    VAR_DIR,
+)
 
 if DATABASES["default"]["ENGINE"] == "chatapp.server.sqlite":
     DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}
@@ -19,6 +26,7 @@ if DATABASES["default"]["ENGINE"] == "chatapp.server.sqlite":
     options = DATABASES["default"]["OPTIONS"]
     options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
 Path(STATIC_ROOT).mkdir()
+INSTALLED_APPS += PROVIDER_APPS.values()
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False

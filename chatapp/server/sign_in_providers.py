@@ -27,6 +27,11 @@ SWITCHES = ("creates_accounts", "links_by_email", "emails_are_verified")
 MAPS = ("groups", "required_claims", "attributes")
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.S)
 SAML_LIBRARY = "onelogin"
+# What django-allauth needs for a kind. Each takes 5 MB and a tenth of a second at every start.
+PROVIDER_APPS = {
+    "oidc": "allauth.socialaccount.providers.openid_connect",
+    "github": "allauth.socialaccount.providers.github",
+}
 KNOWN = (*TEXTS, "groups_claim", *LISTS, *SWITCHES, *MAPS)
 
 
@@ -70,6 +75,12 @@ def read_providers(env: Environment) -> tuple[SignInProvider, ...]:
     if sum(provider.kind == "github" for provider in providers) > 1:
         raise make_error(SETTING, "a list with at most one provider of the kind github")
     return providers
+
+
+def list_provider_apps(providers: tuple[SignInProvider, ...]) -> list[str]:
+    """Return the apps of django-allauth for these providers."""
+    kinds = {provider.kind for provider in providers}
+    return [app for kind, app in PROVIDER_APPS.items() if kind in kinds]
 
 
 def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, Any]:

@@ -8,7 +8,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from chatapp.server import sign_in_providers
 from chatapp.server.environment import Environment
-from chatapp.server.sign_in_providers import build_allauth_settings, read_providers
+from chatapp.server.sign_in_providers import (
+    build_allauth_settings,
+    list_provider_apps,
+    read_providers,
+)
 
 RIGHT = {
     "id": "company",
@@ -45,6 +49,17 @@ def test_a_provider_is_closed_unless_a_field_opens_it(monkeypatch: pytest.Monkey
     assert "hidden-secret" not in repr(provider)
     (app,) = build_allauth_settings((provider,))["openid_connect"]["APPS"]
     assert app["settings"]["oauth_pkce_enabled"]
+
+
+def test_only_the_apps_of_the_providers_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list_provider_apps(()) == []
+    assert list_provider_apps(read(monkeypatch, [RIGHT, {**RIGHT, "id": "other"}])) == [
+        "allauth.socialaccount.providers.openid_connect"
+    ]
+    github = {"id": "code", "kind": "github", "client_id": "a", "client_secret": "b"}
+    assert list_provider_apps(read(monkeypatch, [github])) == [
+        "allauth.socialaccount.providers.github"
+    ]
 
 
 def test_a_secret_comes_from_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
