@@ -17,6 +17,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
@@ -56,9 +57,11 @@ class RightsWidget(forms.CheckboxSelectMultiple):
 
 
 class RightsForm(ModelForm):
-    """The rights of a member. `admin` is who gives and takes them."""
+    """The rights of a member. `admin` is who gives and takes them. To give one, the admin must have
+    signed in recently: a stolen session could make itself an admin that stays."""
 
     admin: Member
+    is_recent: bool
     rights = forms.MultipleChoiceField(
         label=_lazy("What may this admin do?"),
         required=False,
@@ -95,6 +98,11 @@ class RightsForm(ModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
+        gains = set(values.get("rights", ())) - set(self.instance.rights)
+        if values.get("is_superuser") and not self.instance.is_superuser:
+            gains.add("is_superuser")
+        if gains and not self.is_recent:
+            self.add_error(None, _ask_to_confirm())
         stays = values.get("is_superuser") and values.get("is_active", True)
         if self.instance.pk and not stays and lock_last_admin(self.instance):
             self.add_error(None, LAST_ADMIN)
@@ -234,6 +242,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     ) -> Any:
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.admin = request.user
+        form.is_recent = did_just_sign_in(request)
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Member | None = None) -> bool:
@@ -337,6 +346,14 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
             entries.write_sign_in_link(member, audit_log.Who.of(cast(Member, request.user)))
         message = format_html("{} <code>{}</code>", text % {"name": member.username}, link)
         messages.success(request, message)
+
+
+def _ask_to_confirm() -> SafeString:
+    """Return what an admin reads whose sign-in is too long ago. The page to confirm opens beside
+    the form, which keeps what was entered."""
+    text = _("To give rights, confirm that it is you, and then save again.")
+    page = reverse("account_reauthenticate")
+    return format_html('{} <a href="{}" target="_blank">{}</a>', text, page, _("Confirm"))
 
 
 def _may_manage(request: HttpRequest, member: Member | None) -> bool:

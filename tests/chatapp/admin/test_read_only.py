@@ -25,6 +25,7 @@ from chatapp.models import (
     Turn,
 )
 from mcpconfig.admin.read_only import ReadOnlyMixin
+from tests.conftest import make_recent
 
 READ_ONLY = ["conversation", "turn", "toolcall", "approval"]
 HOSTILE = "<script>alert(1)</script>"
@@ -194,7 +195,7 @@ def test_a_member_is_added_with_a_password(admin_client: Client) -> None:
 
 
 def test_a_member_without_a_password_gets_a_link_that_is_shown_once(admin_client: Client) -> None:
-    added = admin_client.post(
+    added = make_recent(admin_client).post(
         "/admin/chatapp/member/add/", {"username": "kim", "is_superuser": "on"}
     )
     shown = " ".join(str(message) for message in get_messages(added.wsgi_request))

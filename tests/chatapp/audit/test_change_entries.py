@@ -38,6 +38,7 @@ from mcpconfig.models import (
 from mcpconfig.secrets import credentials
 from mcpconfig.services.tool_definitions import confirm_tools, store_tools
 from mcpconfig.values.results import Tool
+from tests.conftest import make_recent
 
 pytestmark = pytest.mark.django_db
 LOOK = Tool(
@@ -326,7 +327,8 @@ def test_an_admins_page_is_logged_as_that_admins_act(
     admin: Member, admin_client: Client, owner: Member
 ) -> None:
     page = f"/admin/chatapp/member/{owner.pk}/change/"
-    answer = admin_client.post(page, {"username": "owner", "is_active": "on", "is_superuser": "on"})
+    given = {"username": "owner", "is_active": "on", "is_superuser": "on"}
+    answer = make_recent(admin_client).post(page, given)
     assert answer.status_code == 302
     entry, data = last()
     assert (entry.actor_id, entry.person_id) == (admin.pk, owner.pk)

@@ -17,7 +17,7 @@ from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
 from mcpconfig.values.service_admins import manages_services
 from tests.chatapp.admin.policy.test_tested_saves import Form
-from tests.conftest import signed_in
+from tests.conftest import make_recent, signed_in
 
 ADD = "/admin/chatapp/member/add/"
 PASSWORD = "a long enough phrase"
@@ -42,7 +42,7 @@ def read(member: Member) -> Member:
 
 # --- giving --------------------------------------------------------------------------------------
 def test_a_full_admin_gives_rights_which_make_an_admin(admin_client: Client, owner: Member) -> None:
-    admin_client.post(change(owner), form_of(owner, rights=["policy", "audit"]))
+    make_recent(admin_client).post(change(owner), form_of(owner, rights=["policy", "audit"]))
     owner = read(owner)
     assert (owner.is_staff, owner.is_superuser, owner.rights) == (True, False, ["policy", "audit"])
     assert owner.has_perm("chatapp.change_policyrule")
@@ -56,7 +56,7 @@ def test_a_full_admin_gives_rights_which_make_an_admin(admin_client: Client, own
 
 @pytest.mark.parametrize("right", sorted(set(RIGHTS) - {"people", "traces"}))
 def test_nobody_gives_a_right_that_they_lack(owner: Member, right: str) -> None:
-    client = signed_in(make_admin("people", "traces"))
+    client = make_recent(signed_in(make_admin("people", "traces")))
     page = client.post(change(owner), form_of(owner, rights=[right])).content.decode()
     assert "You don’t have this right, so you can’t give or take it" in page
     assert read(owner).rights == []
@@ -68,7 +68,7 @@ def test_nobody_gives_a_right_that_they_lack(owner: Member, right: str) -> None:
 
 def test_nobody_promotes_themselves(owner: Member) -> None:
     clerk = make_admin("people")
-    client = signed_in(clerk)
+    client = make_recent(signed_in(clerk))
     client.post(change(clerk), form_of(clerk, rights=["people", "chats"]))
     client.post(change(clerk), form_of(clerk, is_superuser="on"))
     client.post(change(owner), form_of(owner, is_superuser="on"))
@@ -226,6 +226,21 @@ def test_a_link_of_the_command_is_in_the_log(owner: Member) -> None:
 
 
 # --- a device that was left unlocked --------------------------------------------------------------
+def test_giving_rights_needs_a_recent_sign_in(admin_client: Client, owner: Member) -> None:
+    for given in ({"rights": ["policy"]}, {"is_superuser": "on"}):
+        form = form_of(owner, first_name="Ada", **given)
+        page = admin_client.post(change(owner), form).content.decode()
+        assert "To give rights, confirm that it is you, and then save again." in page
+        assert 'value="Ada"' in page
+        new = {"username": "kim", "password": PASSWORD, **given}
+        assert "confirm that it is you" in admin_client.post(ADD, new).content.decode()
+    assert not read(owner).is_staff
+    assert not Member.objects.filter(username="kim").exists()
+    # Nothing else of a member needs it.
+    admin_client.post(change(owner), form_of(owner, first_name="Ada"))
+    assert read(owner).first_name == "Ada"
+
+
 def test_ways_into_an_account_need_a_recent_sign_in(admin_client: Client, admin: Member) -> None:
     """An admin could give themselves a password or a link, which works after the session."""
     before = read(admin).password

@@ -1,6 +1,5 @@
 """The page of access tokens: made once, shown once, revoked by their person or an admin."""
 
-import time
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from django.utils import timezone
 
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken, LogEntry, Member
+from tests.conftest import make_recent
 from tests.dom_tree import parse
 
 NEXT = "/settings/confirm/?next"
@@ -21,15 +21,6 @@ pytestmark = pytest.mark.django_db
 
 def create_token(person: Member, name: str = "Invoices") -> AccessToken:
     return access_tokens.create(person, name=name, scopes=["mcp"], days=7)[0]
-
-
-def make_recent(client: Client) -> Client:
-    """Give the session of this browser a sign-in of a moment ago."""
-    session = client.session
-    session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
-    session["account_authentication_methods_user"] = session["_auth_user_id"]
-    session.save()
-    return client
 
 
 def post(client: Client, **values: Any) -> Any:
