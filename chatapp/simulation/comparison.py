@@ -1,5 +1,5 @@
-"""Two policies compared on the same past calls: what each would decide, and how often each would ask
-whom. Nothing is called and nothing is stored."""
+"""Two policies compared on the same past calls: what each would decide, and how often each would
+ask whom. Nothing is called and nothing is stored."""
 
 from collections import Counter
 from dataclasses import dataclass, field

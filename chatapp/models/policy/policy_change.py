@@ -1,4 +1,4 @@
-"""Changes of the policy: a draft with its edits, which is applied, rejected or undone as a whole."""
+"""Policy changes: a draft with its edits, which is applied, rejected or undone as a whole."""
 
 from django.conf import settings
 from django.db import models
