@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -96,7 +97,7 @@ def _list_fields(row: PolicyRow) -> list[str]:
     lines = [(field.verbose_name, _show_value(row.row, field)) for field in fields]
     groups = HousePolicy.adding_groups.field
     lines.append((groups.verbose_name, ", ".join(group.name for group in row.groups)))
-    return [f"{name}: {value or '–'}" for name, value in lines]
+    return [f"{capfirst(name)}: {value or '–'}" for name, value in lines]
 
 
 def _show_value(row: Any, field: Any) -> str:
