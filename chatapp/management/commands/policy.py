@@ -51,7 +51,7 @@ class Command(OperatorCommand):
         )
         draft_options.add_options(simulation)
         simulation.add_argument("--json", action="store_true", dest="as_json")
-        changes = verbs.add_parser("changes", help=_("List the open and the newest changes."))
+        changes = verbs.add_parser("changes", help=_("List the newest changes."))
         changes.add_argument("--json", action="store_true", dest="as_json")
         for name, text in {
             "apply": _("Apply a policy change, without a second admin. It is logged."),
