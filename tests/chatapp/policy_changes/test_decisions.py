@@ -3,6 +3,7 @@ after it."""
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -195,10 +196,11 @@ def test_another_admin_approves_and_the_author_cannot(
     with pytest.raises(Refused, match="need a second admin"):
         decisions.apply_change(change.pk, admin, version_of(change))
     decisions.submit(change.pk, admin, version_of(change))
-    for act in (
+    acts: list[Callable[[], None]] = [
         lambda: decisions.approve(change.pk, admin, version_of(change)),
         lambda: decisions.reject(change.pk, admin, "No"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(Refused, match="because it is yours"):
             act()
     with pytest.raises(Refused, match="no longer a draft"):
@@ -217,13 +219,14 @@ def test_nobody_but_the_author_edits_or_submits(
     """An admin who could edit somebody else's draft could then approve what they wrote."""
     edit = change.edits.first()
     assert edit is not None
-    for act in (
+    acts: list[Callable[[], None]] = [
         lambda: drafting.remove_edit(change, second, edit.pk),
         lambda: drafting.store_edit(change, second, Kind.LIMIT, None, {"calls": 1}),
         lambda: drafting.describe(change, second, "Mine", ""),
         lambda: drafting.reopen(change, second),
         lambda: decisions.submit(change.pk, second, version_of(change)),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(Refused, match="Only the author"):
             act()
     assert change.edits.count() == 3
@@ -287,12 +290,13 @@ def test_switching_the_second_admin_off_needs_the_second_admin(
 def test_only_active_admins_with_the_policy_right_approve(
     change: PolicyChange, admin: Member, second: Member, owner: Member
 ) -> None:
-    for name, fields in {
+    admins: dict[str, dict[str, Any]] = {
         "clerk": {"is_staff": True, "rights": ["people"]},
         "auditor": {"is_staff": True, "rights": ["audit"]},
         "gone": {"is_staff": True, "rights": ["policy"], "is_active": False},
         "root": {"is_staff": True, "is_superuser": True},
-    }.items():
+    }
+    for name, fields in admins.items():
         Member.objects.create_user(name, password="a-long-password", **fields)
     assert [each.username for each in list_approvers(change)] == ["root", "second"]
 

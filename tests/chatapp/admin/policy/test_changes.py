@@ -266,8 +266,8 @@ def test_a_direct_save_becomes_a_change_where_a_second_admin_is_needed(
     assert [*PolicyRule.objects.values(), *ToolLimit.objects.values()] == before
     assert HousePolicy.current().changes_need_second
     assert SecondSignature.objects.get().name == "Board"
-    form = admin_client.get(f"{RULES}add/").content.decode()
-    assert "Policy changes need a second admin." in form and 'name="_save"' not in form
+    page = admin_client.get(f"{RULES}add/").content.decode()
+    assert "Policy changes need a second admin." in page and 'name="_save"' not in page
 
 
 def test_another_admin_approves_on_the_page(
