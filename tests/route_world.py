@@ -69,6 +69,7 @@ from chatapp.models import (
 )
 from chatapp.notifications import links as notification_links
 from chatapp.notifications import push_keys
+from chatapp.policy_changes import drafting
 from chatapp.rendering.pages import fragments
 from chatapp.sharing import links
 from chatapp.sharing.tokens import make_token
@@ -475,7 +476,9 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
     PolicyTest.objects.create(
         name="Asks", person=owner, service=service, tool="buy", expected="ask"
     )
-    ToolLimit.objects.create(tool="buy", calls=100)
+    limit = ToolLimit.objects.create(tool="buy", calls=100)
+    change = drafting.start(owner, "No limit")
+    drafting.store_edit(change, owner, "limit", limit.pk, None)
     Webhook.objects.create(name="Operations", format="slack", host="hooks.example")
     jobs.prune_events.enqueue()
     return {

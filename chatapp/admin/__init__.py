@@ -27,13 +27,14 @@ from .people import (
     usage,
     webhooks,
 )
-from .policy import policy, second_signatures
+from .policy import changes, policy, second_signatures
 from .services import services, tools
 from .system import pages as system
 
 __all__ = [
     "access_tokens",
     "approvals",
+    "changes",
     "chat_models",
     "conversations",
     "feedback",

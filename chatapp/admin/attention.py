@@ -10,7 +10,7 @@ from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.results import is_in_database
-from chatapp.models import Approval, ToolCall
+from chatapp.models import Approval, PolicyChange, ToolCall
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 # An approval that is open for longer is shown to admins.
@@ -23,6 +23,7 @@ class Attention:
     unconfirmed_tools: int = 0
     waiting_approvals: int = 0
     unknown_outcomes: int = 0
+    waiting_changes: int = 0
     failed_tasks: int = 0
 
 
@@ -31,6 +32,7 @@ def count_attention() -> Attention:
         ("failing_services", Service.objects.filter(is_enabled=True, last_error__isnull=False)),
         ("unconfirmed_tools", filter_unconfirmed()),
         ("waiting_approvals", filter_waiting_long()),
+        ("waiting_changes", PolicyChange.objects.filter(state=PolicyChange.State.WAITING)),
         ("unknown_outcomes", ToolCall.objects.filter(state=ToolCall.State.UNKNOWN)),
     ]
     if is_in_database():

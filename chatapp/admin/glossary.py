@@ -61,6 +61,10 @@ TERMS = (
         gettext_lazy("One model of a provider: what it can do, what it costs and who may use it."),
     ),
     (
+        gettext_lazy("Policy change"),
+        gettext_lazy("Edits of policy that are drafted, tested and then applied together."),
+    ),
+    (
         gettext_lazy("Policy for everybody"),
         gettext_lazy("What runs without asking, and what members may allow in advance."),
     ),

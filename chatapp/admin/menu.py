@@ -72,6 +72,7 @@ SECTIONS = (
         title=_lazy("Policy"),
         pages=(
             Page(model="chatapp.policyrule"),
+            Page(model="chatapp.policychange", count="waiting_changes"),
             Page(model="chatapp.housepolicy"),
             Page(
                 model="chatapp.policyrule",

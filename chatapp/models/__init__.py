@@ -26,6 +26,7 @@ from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
+from .policy.policy_change import PolicyChange, PolicyEdit
 from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
 from .presets.assistant import Assistant
@@ -79,6 +80,8 @@ __all__ = [
     "Permit",
     "PersonSignal",
     "Plan",
+    "PolicyChange",
+    "PolicyEdit",
     "PolicyRule",
     "PolicyTest",
     "Project",

@@ -33,7 +33,10 @@ def _view(app: str, *models: str) -> frozenset[str]:
     return frozenset(f"{app}.view_{model}" for model in models)
 
 
-_POLICY = ("policyrule", "housepolicy", "policytest", "toollimit", "secondsignature", "standin")
+_POLICY = (
+    *("policyrule", "policychange", "housepolicy", "policytest", "toollimit"),
+    *("secondsignature", "standin"),
+)
 _PEOPLE = _view("chatapp", "member") | _view("auth", "group")
 _SERVICES = _view("mcpconfig", "service", "tooldefinition")
 

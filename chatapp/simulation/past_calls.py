@@ -9,9 +9,9 @@ Consents count as they were when the call was made.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from django.db.models import Max, Q, QuerySet
@@ -43,23 +43,32 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which past calls are simulated: of the last days, of one person, of one service."""
+    """Which past calls are simulated: of the last days, of one person, of one service, and none
+    before `start`."""
 
     days: int = 30
     person: Member | None = None
     service: Service | None = None
+    start: datetime | None = None
+
+    def limit(self, number: int) -> Self:
+        """Return the scope of about so many of the newest calls."""
+        times = self._decided().filter(turn__created_at__gte=self.since)
+        newest = times.order_by("-turn__created_at").values_list("turn__created_at", flat=True)
+        first = newest[number - 1 : number].first()
+        return replace(self, start=first) if first else self
 
     @property
     def rows(self) -> QuerySet[ToolCall]:
         """The decided calls in the order in which they were made, of all services: the earlier
         calls of the same turn or day count for a call."""
-        rows = self._decided().filter(turn__created_at__gte=self._since())
+        rows = self._decided().filter(turn__created_at__gte=self.since)
         return rows.order_by("turn__created_at", "turn_id", "step", "position")
 
     @property
     def uses_before(self) -> dict[UUID, datetime]:
         """When each consent was last used before the period."""
-        before = self._decided().filter(turn__created_at__lt=self._since()).exclude(consent=None)
+        before = self._decided().filter(turn__created_at__lt=self.since).exclude(consent=None)
         last = before.order_by().values("consent").annotate(at=Max("turn__created_at"))
         return {each["consent"]: each["at"] for each in last}
 
@@ -67,8 +76,10 @@ class Scope:
         rows = ToolCall.objects.exclude(risk="")
         return rows.filter(turn__conversation__owner=self.person) if self.person else rows
 
-    def _since(self) -> datetime:
-        return timezone.now() - timedelta(days=self.days)
+    @property
+    def since(self) -> datetime:
+        of_days = timezone.now() - timedelta(days=self.days)
+        return max(of_days, self.start) if self.start else of_days
 
 
 # --- what is known ---------------------------------------------------------------------------
@@ -121,7 +132,7 @@ class PastFacts:
             tools=_judge_tools(scope, services, settings),
             consents=_load_consents(names, drafted),
             consents_last=timedelta(days=HousePolicy.current().consent_days),
-            attached=_load_attached(),
+            attached=_load_attached(scope),
         )
 
 
@@ -148,8 +159,9 @@ def _judge_tools(
     }
 
 
-def _load_attached() -> dict[UUID, str]:
-    sent = Attachment.objects.filter(part__isnull=False)
+def _load_attached(scope: Scope) -> dict[UUID, str]:
+    questions = scope.rows.order_by().values("turn__question")
+    sent = Attachment.objects.filter(part__message__in=questions)
     brought = sent.filter(Q(service__is_open=True) | ~Q(tainted_by=""))
     rows = brought.values_list("part__message", "tainted_by", "service__name")
     return {message: marked or service for message, marked, service in rows}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from chatapp.models import ToolCall
 from chatapp.permissions.decide import decide
-from chatapp.permissions.rules import Effect, Mode
+from chatapp.permissions.rules import Decision, Effect, Mode
 from chatapp.policy.policy_set import PolicySet
 
 from .drafts import DraftedConsent
@@ -95,8 +95,8 @@ class _Tally:
         return Simulation(
             calls=self.happened.total(),
             left_out=self.left_out,
-            happened=_count_all_effects(self.happened),
-            would=_count_all_effects(self.would),
+            happened=count_all_effects(self.happened),
+            would=count_all_effects(self.would),
             changes=[
                 Change(
                     tool_id=tool_id,
@@ -119,7 +119,7 @@ class _Tally:
         )
 
 
-def _count_all_effects(counts: Counter[Effect]) -> dict[Effect, int]:
+def count_all_effects(counts: Counter[Effect]) -> dict[Effect, int]:
     effects: tuple[Effect, ...] = ("allow", "ask", "deny")
     return {effect: counts[effect] for effect in effects}
 
@@ -128,17 +128,26 @@ def _simulate_call(
     call: Row, word: PolicySet, known: PastFacts, before: EarlierCalls, tally: _Tally
 ) -> UUID | None:
     """Count the call, and return the consent by which it would run, if any."""
+    decision = decide_past_call(call, word, known, before)
+    if decision is None:
+        tally.left_out += 1
+        return None
+    tally.count(call, _read_past_effect(call), decision.effect, decision.reason)
+    return decision.consent_id
+
+
+def decide_past_call(
+    call: Row, word: PolicySet, known: PastFacts, before: EarlierCalls
+) -> Decision | None:
+    """Return the decision of this policy; None if the service or the tool no longer exists."""
     found = build_past_facts(call, known, before)
     if found is None:
-        tally.left_out += 1
         return None
     facts, risk = found
     person = known.people[call["turn__conversation__owner_id"]]
     mode: Mode = "act" if call["turn__conversation__mode"] == "act" else "plan"
     held = before.list_consents(known, call)
-    decision = decide(facts, risk, (*word.rules, *held), person, mode, word.house)
-    tally.count(call, _read_past_effect(call), decision.effect, decision.reason)
-    return decision.consent_id
+    return decide(facts, risk, (*word.rules, *held), person, mode, word.house)
 
 
 def _read_past_effect(call: Row) -> Effect:

@@ -78,6 +78,7 @@ RUNS = {
         "chatapp/audit/test_call_entries.py",
         "chatapp/audit/test_change_entries.py",
     ),
+    "policy changes": ("chatapp/policy_changes/test_decisions.py",),
     "accounts": (
         "chatapp/accounts/test_second_factor.py",
         "chatapp/accounts/test_settings_page.py",

@@ -25,7 +25,7 @@ from chatapp.audit.audit_log import read_end
 from chatapp.audit.hash_chain import compute_digest, link_hash
 from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.settings import check_settings
-from chatapp.models import Allowance, Approval, LogEntry, Member, ToolCall, UsageOfDay
+from chatapp.models import Allowance, Approval, LogEntry, Member, PolicyChange, ToolCall, UsageOfDay
 from chatapp.people.admin_rights import VIEW_CHECKS
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.providers.access.usage import AllowanceUse
@@ -66,6 +66,8 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
         needs += _list_service_needs(admin, attention)
     if admin.has_perm("chatapp.view_approval"):
         needs += _list_approval_needs()
+    if attention.waiting_changes and admin.has_perm("chatapp.change_policychange"):
+        needs += _list_change_needs(admin)
     if admin.has_perm("chatapp.view_toolcall"):
         needs += _list_outcome_needs(attention)
     if admin.has_perm("chatapp.view_turn"):
@@ -269,6 +271,25 @@ def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[A
         action=_("Review"),
         address=reverse("admin:chatapp_approval_changelist") + "?state__exact=open",
     )
+
+
+def _list_change_needs(admin: Member) -> Iterator[Need]:
+    """Yield the policy changes that wait for this admin. Their own wait for somebody else."""
+    waiting = PolicyChange.objects.filter(state=PolicyChange.State.WAITING).exclude(author=admin)
+    for change in waiting.select_related("author").order_by("submitted_at")[:NAMES_MAX]:
+        author = change.author.display_name if change.author else "–"
+        since = change.submitted_at or change.created_at
+        yield Need(
+            name=f"policy-change-{change.pk}",
+            rank=18,
+            tone="medium",
+            icon="shield",
+            title=_("Policy change “%(title)s” needs your approval") % {"title": change.title},
+            fact=_("By %(author)s. It has waited %(time)s.")
+            % {"author": author, "time": timesince(since, depth=1)},
+            action=_("Review"),
+            address=reverse("admin:chatapp_policychange_change", args=[change.pk]),
+        )
 
 
 def _list_outcome_needs(attention: Attention) -> Iterator[Need]:

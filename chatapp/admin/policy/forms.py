@@ -92,7 +92,10 @@ def explain_unknown_tool(service: Service | None, tool: str | None, *, is_core: 
 
 
 class PolicyForm(ToolForm):
-    """A form of a part of the policy. All policy tests are run on it before it is stored."""
+    """A form of a part of the policy. All policy tests are run on it before it is stored, unless
+    it is stored in a draft, which shows them."""
+
+    runs_tests = True
 
     def build_policy_set(self, cleaned: dict[str, Any]) -> PolicySet:
         """Return the whole policy as it would be after this save."""
@@ -100,8 +103,10 @@ class PolicyForm(ToolForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if not self.errors and (
-            failing := list_newly_failing(load_policy_set(), self.build_policy_set(cleaned))
+        if (
+            self.runs_tests
+            and not self.errors
+            and (failing := list_newly_failing(load_policy_set(), self.build_policy_set(cleaned)))
         ):
             for sentence in describe_failing(failing):
                 self.add_error(None, sentence)
@@ -229,7 +234,7 @@ class HousePolicyForm(PolicyForm):
         fields = (
             *("asks_everything", "runs_up_to", "types_high", "medium_needs", "high_needs"),
             *("widest_consent", "consents_to_high", "consent_days"),
-            *("lets_add_services", "adding_groups", "allowed_hosts"),
+            *("lets_add_services", "adding_groups", "allowed_hosts", "changes_need_second"),
         )
         widgets = {
             "adding_groups": forms.CheckboxSelectMultiple,

@@ -31,6 +31,7 @@ from .draft_forms import (
     AS_IN_POLICY,
     NO_SECOND_APPROVAL,
 )
+from .drafted_saves import DraftedSavesMixin
 from .forms import (
     HousePolicyForm,
     LimitForm,
@@ -74,13 +75,15 @@ class ChoicesMixin:
         return page.formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-class PolicyAdmin(ChoicesMixin, admin.ModelAdmin):
+class PolicyAdmin(DraftedSavesMixin, ChoicesMixin, admin.ModelAdmin):
     """A part of the policy. There are no bulk actions, because policy tests run for each change."""
 
     actions = None
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
+        if self.get_drafting(request) is not None:
+            return
         failing = list_failing(load_policy_set(), load_cases())
         if failing:
             sentences = " ".join(failure.sentence for failure in failing)
@@ -92,8 +95,8 @@ class PolicyAdmin(ChoicesMixin, admin.ModelAdmin):
 class DeletableAdmin(PolicyAdmin):
     """A part of the policy that can be deleted. Policy tests run before a deletion as well."""
 
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    def delete_at_once(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any]
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
         can_delete = row is not None and self.has_delete_permission(request, row)
@@ -102,8 +105,7 @@ class DeletableAdmin(PolicyAdmin):
                 messages.error(request, sentence)
             name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
             return redirect(name, object_id)
-        response: HttpResponse = super().delete_view(request, object_id, extra_context)
-        return response
+        return super().delete_at_once(request, object_id, extra_context)
 
 
 def _list_failing_without(row: Any) -> list[FailedTest]:
@@ -234,7 +236,9 @@ class HousePolicyAdmin(PolicyAdmin):
             },
         ),
         (_lazy("Services that members add"), {"fields": ("lets_add_services", "adding_groups")}),
+        (_lazy("Changes of the policy"), {"fields": ("changes_need_second",)}),
     )
+    change_form_template = "admin/chatapp/housepolicy/change_form.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

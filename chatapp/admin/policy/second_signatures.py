@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.models import SecondSignature, StandIn
 from mcpconfig.admin.filters import HeadingMixin
 
+from .drafted_saves import DraftedSavesMixin
 from .sentences import describe_second_signature
 
 
@@ -24,7 +25,7 @@ class LastDayFilter(HeadingMixin, admin.DateFieldListFilter):
 
 
 @admin.register(SecondSignature)
-class SecondSignatureAdmin(admin.ModelAdmin):
+class SecondSignatureAdmin(DraftedSavesMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No second-approval requirements yet. Add one, then choose it in a rule or in the policy "
         "for everybody."
@@ -53,7 +54,7 @@ class SecondSignatureAdmin(admin.ModelAdmin):
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> type[ModelForm]:
+    ) -> Any:
         """Remove the buttons beside the group fields. Groups are edited on their own pages."""
         form: type[ModelForm] = super().get_form(request, obj, change, **kwargs)
         for name in {"approvers", "escalation"} & form.base_fields.keys():

@@ -23,9 +23,14 @@ EFFECTS = {
 
 
 def describe_rule(rule: PolicyRule) -> str:
+    return " ".join(list_rule_sentences(rule, rule.groups.all()))
+
+
+def list_rule_sentences(rule: PolicyRule, groups: Iterable[Group]) -> list[str]:
+    """Return what the rule does. `groups` are its groups, also of a rule that is not stored."""
     tool = _name_tool(rule.service, rule.tool, is_core=rule.is_core)
     sentences = [str(EFFECTS[rule.effect]) % {"tool": tool}]
-    if names := _name_groups(rule.groups.all()):
+    if names := _name_groups(groups):
         sentences.append(_("Only for members of %(groups)s.") % {"groups": names})
     if rule.levels:
         levels = ", ".join(str(LEVEL_LABELS.get(level, level)) for level in rule.levels)
@@ -36,7 +41,7 @@ def describe_rule(rule: PolicyRule) -> str:
         sentences.append(_("To approve it, the member types the tool’s name."))
     if rule.second:
         sentences.append(_("Needs a second approval: “%(name)s”.") % {"name": rule.second})
-    return " ".join(sentences)
+    return sentences
 
 
 def describe_limit(limit: ToolLimit) -> str:

@@ -23,6 +23,7 @@ from chatapp.simulation.simulator import simulate
 from chatapp.simulation.suggestions import Suggestion, list_suggestions
 
 from .draft_forms import DraftedRuleForm, PeriodForm, SimulationForm
+from .drafted_saves import IN_CHANGE, NEW
 
 Page = Callable[[HttpRequest], tuple[str, dict[str, Any]]]
 MAX_CHANGES = 100
@@ -45,6 +46,7 @@ class SuggestedRule:
     risk_label: SafeString | str
     try_address: str
     add_address: str
+    change_address: str
 
 
 def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
@@ -131,6 +133,7 @@ def _list_suggestions(request: HttpRequest, days: int) -> list[SuggestedRule]:
     if not admin.has_perm("mcpconfig.view_service"):
         return []
     since = timezone.now() - timedelta(days=days)
+    new_rule = reverse("admin:chatapp_policyrule_add")
     may_compare = admin.has_perm("chatapp.view_toolcall")
     return [
         SuggestedRule(
@@ -139,7 +142,8 @@ def _list_suggestions(request: HttpRequest, days: int) -> list[SuggestedRule]:
             service=draw_hidden(row.service),
             risk_label=render_badge(row.risk),
             try_address=f"{reverse('admin:policy_simulator')}?{row.build_query('rule-')}",
-            add_address=f"{reverse('admin:chatapp_policyrule_add')}?{_build_new_rule(row)}",
+            add_address=f"{new_rule}?{_build_new_rule(row)}",
+            change_address=f"{new_rule}?{_build_new_rule(row)}&{IN_CHANGE}={NEW}",
         )
         for row in list_suggestions(since, compares_values=may_compare)
     ]

@@ -1,4 +1,5 @@
-"""`manage.py policy`: classify the risk of tools, run policy tests, and simulate the policy."""
+"""`manage.py policy`: classify the risk of tools, run policy tests, simulate the policy, and apply
+policy changes."""
 
 import json
 from argparse import ArgumentParser
@@ -10,18 +11,25 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.management import draft_options
+from chatapp.models import PolicyChange
+from chatapp.people.refused import Refused
 from chatapp.permissions.destinations import list_free_parameters
 from chatapp.permissions.reasons import translate_reason
 from chatapp.permissions.risk import ToolFacts, classify
 from chatapp.policy.policy_set import load_policy_set
+from chatapp.policy_changes import decisions
 from chatapp.simulation.policy_tests import DECIDED, FailedTest, list_failing, load_cases
 from chatapp.simulation.simulator import Simulation, simulate
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.operator_command import OperatorCommand
 
+MOST_CHANGES = 50
+
 
 class Command(OperatorCommand):
-    help = gettext_lazy("Classify tools by risk, run policy tests, and simulate policy.")
+    help = gettext_lazy(
+        "Classify tools by risk, run policy tests, simulate policy, and apply policy changes."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -43,6 +51,15 @@ class Command(OperatorCommand):
         )
         draft_options.add_options(simulation)
         simulation.add_argument("--json", action="store_true", dest="as_json")
+        changes = verbs.add_parser("changes", help=_("List the newest changes."))
+        changes.add_argument("--json", action="store_true", dest="as_json")
+        for name, text in {
+            "apply": _("Apply a policy change, without a second admin. It is logged."),
+            "undo": _("Undo an applied policy change, without a second admin. It is logged."),
+        }.items():
+            verb = verbs.add_parser(name, help=text)
+            verb.add_argument("change", type=int, metavar="ID", help=_("the number of the change"))
+            verb.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -50,8 +67,49 @@ class Command(OperatorCommand):
                 self._classify_all(options["file"])
             case "test":
                 self._run_tests(options["as_json"])
+            case "changes":
+                self._list_changes(options["as_json"])
+            case "apply" | "undo":
+                self._decide(verb, options["change"], options["as_json"])
             case _:
                 self._simulate(options)
+
+    def _list_changes(self, as_json: bool) -> None:
+        for change in PolicyChange.objects.select_related("author")[:MOST_CHANGES]:
+            value = {
+                "id": change.pk,
+                "state": change.state,
+                "title": change.title,
+                "author": change.author.username if change.author else "",
+                "created_at": change.created_at.isoformat(),
+            }
+            if as_json:
+                self._print(value)
+            else:
+                text = _("%(id)s  %(state)s  %(title)s (%(author)s)")
+                self.stdout.write(text % {**value, "state": change.get_state_display()})
+
+    def _decide(self, verb: str, change_id: int, as_json: bool) -> None:
+        """Apply or undo a change as the operator of the server."""
+        try:
+            if verb == "apply":
+                decisions.apply_as_operator(change_id)
+            else:
+                _reverse, refusal = decisions.undo(change_id, None)
+                if refusal is not None:
+                    raise refusal
+        except PolicyChange.DoesNotExist as error:
+            text = _("There is no policy change %(id)s.") % {"id": change_id}
+            raise Failure("refused", text, _("List them: manage.py policy changes")) from error
+        except Refused as refused:
+            raise Failure("refused", refused.sentence) from refused
+        change = PolicyChange.objects.get(pk=change_id)
+        if as_json:
+            self._print({"id": change.pk, "state": change.state})
+        else:
+            text = _("“%(title)s” is %(state)s.")
+            values = {"title": change.title, "state": change.get_state_display()}
+            self.stdout.write(text % values)
 
     def _run_tests(self, as_json: bool) -> None:
         cases = load_cases()

@@ -212,6 +212,15 @@ class HousePolicy(models.Model):
             "approval, such as untrusted content."
         ),
     )
+    changes_need_second = models.BooleanField(
+        _("policy changes need a second admin"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "Rules, limits, second-approval requirements and this page then change only after "
+            "another admin with the policy right approves."
+        ),
+    )
 
     class Meta:
         verbose_name = _("policy for everybody")

@@ -196,7 +196,7 @@ WRITERS |= {f"a{name}" for name in WRITERS}
 # Models with a field `state` of their own.
 OTHERS = {"Turn", "Step", "Approval", "Question", "Review", "Trial"}
 # Rooms whose rows have states of their own, and which touch no tool call.
-ROOMS_WITHOUT_CALLS = {"accounts", "imports", "projects"}
+ROOMS_WITHOUT_CALLS = {"accounts", "imports", "policy_changes", "projects"}
 RELATED = {"questions": "Question", "tool_calls": "ToolCall"}
 
 

@@ -14,8 +14,10 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.test import Client
 
-from chatapp.models import Member, PolicyRule, PolicyTest, ToolLimit
+from chatapp.models import Member, PolicyChange, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions import reasons
+from chatapp.policy_changes import drafting
+from chatapp.policy_changes.rows import read_values
 from mcpconfig.models import Service
 from tests.commands import Ran
 from tests.turns.past_turns import past, shop
@@ -308,3 +310,31 @@ def test_a_draft_that_cannot_be_is_refused_in_words(
     ran = Ran("policy", "simulate", *words.split())
     assert ran.code == 1
     assert says in ran.err
+
+
+def drafted(admin: Member) -> PolicyChange:
+    change = drafting.start(admin, "No pay")
+    row = PolicyRule(name="No pay", effect="deny", tool="pay")
+    drafting.store_edit(change, admin, "rule", None, read_values(row, []))
+    return change
+
+
+def test_an_operator_lists_applies_and_undoes_changes(admin: Member) -> None:
+    change = drafted(admin)
+    assert "draft  No pay (admin)" in Ran("policy", "changes").out
+    assert Ran("policy", "apply", str(change.pk)).out == "“No pay” is applied.\n"
+    assert PolicyRule.objects.count() == 1
+    assert Ran("policy", "changes", "--json").out.count('"state": "applied"') == 1
+    assert Ran("policy", "undo", str(change.pk), "--json").json == {
+        "id": change.pk,
+        "state": "undone",
+    }
+    assert not PolicyRule.objects.exists()
+
+
+def test_what_an_operator_cannot_apply_gets_a_sentence(admin: Member) -> None:
+    change = drafted(admin)
+    ran = Ran("policy", "undo", str(change.pk))
+    assert (ran.code, "This change is “draft” now." in ran.err) == (1, True)
+    ran = Ran("policy", "apply", "999")
+    assert ran.code == 1 and "There is no policy change 999." in ran.err
