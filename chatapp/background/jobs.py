@@ -3,7 +3,7 @@ are shown in the admin, so they have no secrets."""
 
 import uuid
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
@@ -20,12 +20,13 @@ from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.imports import import_acts
 from chatapp.journal.db_retry import DATABASE_AWAY
-from chatapp.models import JournalEvent, Member, PushDevice, Step
+from chatapp.models import JournalEvent, Member, PushDevice, SecondOpinion, Step
 from chatapp.notifications import devices, due_notifications, push_messages, push_texts, webhooks
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
 from chatapp.server.database import in_database
+from chatapp.simulation import second_opinions
 from mcpconfig.services import service_drafts
 from mcpconfig.trace import retention
 
@@ -34,6 +35,7 @@ KEPT_DAYS = 1
 FAILED_KEPT_DAYS = 14
 EVENTS_KEPT = timedelta(minutes=1)
 LEFT_FILES_AT_ONCE = 20
+OPINION_PRIORITY = -10
 
 
 class AnchorNotWritten(Exception):
@@ -208,6 +210,26 @@ def delete_old_imports() -> None:
 def delete_old_service_drafts() -> None:
     """Delete what admins typed for services that they did not add; it has secrets."""
     service_drafts.delete_old_drafts()
+
+
+def ask_for_opinions(asked: Iterable[SecondOpinion]) -> None:
+    """Enqueue a task for each of these opinions, in the transaction of the caller. They run after
+    all that somebody waits for."""
+    behind = give_second_opinion.using(priority=OPINION_PRIORITY)
+    for row in asked:
+        behind.enqueue(row.definition_id, row.asked_at.isoformat())
+
+
+@task
+async def give_second_opinion(definition_id: int, asked_at: str) -> None:
+    await second_opinions.answer(definition_id, datetime.fromisoformat(asked_at))
+
+
+@task
+def ask_about_new_tools() -> None:
+    """Ask for a second opinion on new definitions, if the policy wants one on each."""
+    with transaction.atomic():
+        ask_for_opinions(second_opinions.ask_about_new())
 
 
 @task

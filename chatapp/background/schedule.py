@@ -16,6 +16,7 @@ from django_tasks.exceptions import TaskResultDoesNotExist
 from chatapp.models import TaskSchedule
 from chatapp.notifications import due_notifications
 from chatapp.server.database import from_now
+from chatapp.simulation import second_opinions
 
 from . import jobs
 from .results import is_in_database
@@ -68,6 +69,9 @@ RECURRING = (
     ),
     Recurring(task=jobs.delete_old_imports, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_old_service_drafts, seconds=lambda: 3_600),
+    Recurring(
+        task=jobs.ask_about_new_tools, seconds=lambda: 60, has_work=second_opinions.has_missing
+    ),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),

@@ -4,6 +4,7 @@ These are manual runs of tools under the policy, and resources and prompts.
 """
 
 from functools import partial
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -22,6 +23,7 @@ from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
 from . import add_service, resources, status_pages, tools_page, try_tool
+from .opinions import has_model
 from .tool_changes import add_changes
 from .tools import DrawnToolsInline
 
@@ -34,6 +36,12 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
 
     def list_tools(self, service: Service) -> list[Json]:
         return add_changes(service, super().list_tools(service))
+
+    def render_tools(
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any
+    ) -> HttpResponse:
+        context |= {"opinion_model": has_model()}
+        return super().render_tools(request, service, title, status, **context)
 
     def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
         """Confirm tools unless a policy test newly fails.

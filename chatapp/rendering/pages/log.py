@@ -114,6 +114,7 @@ WORDS = {
     "is_staff": gettext_lazy("admin rights"),
     "is_superuser": gettext_lazy("all rights"),
     "rights": gettext_lazy("rights"),
+    "second_opinion": gettext_lazy("second opinion"),
 }
 # The models whose changes are entries of a kind. An entry has the names of their fields.
 CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
