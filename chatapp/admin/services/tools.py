@@ -55,7 +55,7 @@ class DrawnToolsInline(DrawnTextMixin, CurrentToolsInline):
 @admin.register(ToolDefinition)
 class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
     fields: Any = (
-        *("service", "drawn_name", "drawn_title", "state", "risk", "second_opinion"),
+        *("service", "drawn_name", "drawn_title", "state", "risk", "drawn_opinion"),
         *("is_current", "drawn_description"),
         *("inputs", "outputs", "claims", "hash", "first_seen_at"),
     )
@@ -73,7 +73,7 @@ class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
         return format_html("{} {}", render_badge(risk.level), " ".join(told))
 
     @admin.display(description=_lazy("Second opinion"))
-    def second_opinion(self, definition: ToolDefinition) -> SafeString | str:
+    def drawn_opinion(self, definition: ToolDefinition) -> SafeString | str:
         opinion = load_opinions([definition]).get(definition.pk)
         if opinion is None:
             return EMPTY
@@ -110,7 +110,7 @@ class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: ToolDefinition | None = None) -> Any:
         drawn = ("drawn_name", "drawn_title", "drawn_description")
-        return [*drawn, "risk", "second_opinion", *super().get_readonly_fields(request, obj)]
+        return [*drawn, "risk", "drawn_opinion", *super().get_readonly_fields(request, obj)]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolDefinition]:
         since = timezone.now() - timedelta(days=DAYS)
