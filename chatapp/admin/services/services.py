@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
 
 from chatapp.admin.policy.tested_saves import (
     SaveRefused,
@@ -22,7 +23,7 @@ from mcpconfig.admin.tools import ToolSettingInline
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
-from . import add_service, resources, status_pages, tools_page, try_tool
+from . import add_service, resources, status_pages, tools_page, try_tool, unused_tools
 from .opinions import has_model
 from .tool_changes import add_changes
 from .tools import DrawnToolsInline
@@ -68,6 +69,7 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
         show_prompt = partial(resources.show_prompt, self)
         add = self.admin_site.admin_view(partial(add_service.add_service, self))
         own = [
+            self.make_path("unused", require_POST(partial(unused_tools.switch_unused, self))),
             path("connect/", add, name="mcpconfig_service_connect"),
             path("connect/<uuid:draft_id>/", add, name="mcpconfig_service_connect_draft"),
             self.make_service_path("status/", "status", partial(status_pages.show_status, self)),
