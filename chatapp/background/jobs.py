@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from django_tasks import task
 
 from chatapp.accounts import personal_data
+from chatapp.approvals import attention_checks
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.context import file_storage
@@ -241,6 +242,11 @@ def prune_traces() -> None:
 def delete_expired_sessions() -> None:
     """Delete the sign-ins that have expired; Django only ignores them."""
     SessionStore.clear_expired()
+
+
+@task
+def expire_attention_checks() -> None:
+    attention_checks.expire_old()
 
 
 @task

@@ -18,6 +18,7 @@ from chatapp.models import HousePolicy, PolicyRule, ToolLimit
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.simulation.ask_rate import measure_ask_rate
+from chatapp.simulation.attention import measure_attention, sum_attention
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
 from chatapp.simulation.past_calls import Scope
 from chatapp.simulation.simulator import simulate
@@ -123,6 +124,8 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "form": form,
         "found": measure_ask_rate(days),
         "suggestions": (suggestions := _list_suggestions(request, days)),
+        "attention": (attention := measure_attention(timezone.now() - timedelta(days=days))),
+        "attention_total": sum_attention(attention),
         "saved": sum(each.row.per_week for each in suggestions),
         **_list_unused(request),
     }

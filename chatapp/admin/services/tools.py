@@ -4,7 +4,7 @@ Hidden characters in the texts of services are made visible.
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -54,7 +54,7 @@ class DrawnToolsInline(DrawnTextMixin, CurrentToolsInline):
 
 @admin.register(ToolDefinition)
 class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
-    fields: Any = (
+    fields: ClassVar[Any] = (
         *("service", "drawn_name", "drawn_title", "state", "risk", "drawn_opinion"),
         *("is_current", "drawn_description"),
         *("inputs", "outputs", "claims", "hash", "first_seen_at"),

@@ -59,6 +59,7 @@ TASKS = {
     "ask_about_new_tools": _lazy("Ask for second opinions on new tools"),
     "prune_traces": _lazy("Delete old traces"),
     "delete_expired_sessions": _lazy("Delete expired sessions"),
+    "expire_attention_checks": _lazy("Let attention checks expire"),
     "log_lapsed_consents": _lazy("Record permissions that expired"),
     "prune_results": _lazy("Delete results of background tasks"),
 }
