@@ -35,7 +35,7 @@ from mcpconfig.models import Service, ToolDefinition
 State = AttentionCheck.State
 Answer = Literal["allowed", "denied"]
 LEAST_DAYS = timedelta(days=7)
-OPEN_FOR = timedelta(days=1)
+OPEN_FOR = timedelta(days=7)
 LOOKED_BACK = timedelta(days=90)
 EXPIRED_AT_ONCE = 100
 
