@@ -466,6 +466,7 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "mcpconfig_service_import": {},
     "mcpconfig_service_export": {},
     "mcpconfig_service_connect": {},
+    "mcpconfig_service_unused": {},
     "mcpconfig_service_connect_draft": {"draft_id": "service_draft"},
     "mcpconfig_service_test": SERVICE,
     "mcpconfig_service_retry": SERVICE,

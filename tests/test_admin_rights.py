@@ -39,7 +39,7 @@ OWN_PAGES: dict[str, set[str]] = {
     "services": {
         *(f"mcpconfig_service_{name}" for name in ("health", "export", "test", "retry")),
         *(f"mcpconfig_service_{name}" for name in ("fetch_tools", "confirm_tools", "tools")),
-        *(f"mcpconfig_service_{name}" for name in ("connect", "status", "switch")),
+        *(f"mcpconfig_service_{name}" for name in ("connect", "status", "switch", "unused")),
         *(f"mcpconfig_service_{name}" for name in ("review_tools", "act_on_tools")),
         *(f"mcpconfig_service_{name}" for name in ("try", "trial", "trial_content")),
         *(f"mcpconfig_service_{name}" for name in ("resources", "prompts", "prompt", "sign_ins")),

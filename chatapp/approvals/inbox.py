@@ -23,6 +23,7 @@ from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import can_sign_in
 from mcpconfig.values.service_admins import manages_services
 
+from .attention_checks import build_waiting_call, find_open
 from .reviews import filter_open_reviews
 
 State = ToolCall.State
@@ -40,11 +41,25 @@ OPEN = Question.objects.filter(state=Question.State.OPEN)
 def list_waiting(person: Member, opened: ToolCall | None = None) -> list[WaitingGroup]:
     """Return what waits for this person by kind: the oldest calls, and the number of all. The call
     whose card is open stays in its place after its approval is answered."""
-    piles = _build_piles(person, MAX_SHOWN, besides=None)
+    piles = _add_check(_build_piles(person, MAX_SHOWN, besides=None), person)
     if opened is None or any(opened.pk == each.call_id for pile in piles for each in pile.waiting):
         return piles
     approval: Approval | None = getattr(opened, "approval", None)
     return _add_opened(piles, person, opened, approval) if approval else piles
+
+
+def _add_check(piles: list[WaitingGroup], person: Member) -> list[WaitingGroup]:
+    """Put an attention check among the approvals, by its age. It is not counted anywhere."""
+    check = find_open(person)
+    if check is None:
+        return piles
+    found = {pile.kind: pile for pile in piles}
+    group = found.get("approval") or WaitingGroup(kind="approval", waiting=(), count=0)
+    rows = sorted(
+        [*group.waiting, build_waiting_call(check)], key=lambda each: each.since or timezone.now()
+    )
+    found["approval"] = WaitingGroup(kind="approval", waiting=tuple(rows), count=group.count + 1)
+    return [found[kind] for kind in SOURCES if kind in found]
 
 
 def _add_opened(

@@ -3,7 +3,7 @@ are shown in the admin, so they have no secrets."""
 
 import uuid
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
@@ -14,18 +14,20 @@ from django.db.models.functions import Now
 from django_tasks import task
 
 from chatapp.accounts import personal_data
+from chatapp.approvals import attention_checks
 from chatapp.approvals.reminders import remind_due
 from chatapp.audit import anchors, change_entries
 from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.imports import import_acts
 from chatapp.journal.db_retry import DATABASE_AWAY
-from chatapp.models import JournalEvent, Member, PushDevice, Step
+from chatapp.models import JournalEvent, Member, PushDevice, SecondOpinion, Step
 from chatapp.notifications import devices, due_notifications, push_messages, push_texts, webhooks
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
 from chatapp.server.database import in_database
+from chatapp.simulation import second_opinions
 from mcpconfig.services import service_drafts
 from mcpconfig.trace import retention
 
@@ -34,6 +36,7 @@ KEPT_DAYS = 1
 FAILED_KEPT_DAYS = 14
 EVENTS_KEPT = timedelta(minutes=1)
 LEFT_FILES_AT_ONCE = 20
+OPINION_PRIORITY = -10
 
 
 class AnchorNotWritten(Exception):
@@ -210,6 +213,26 @@ def delete_old_service_drafts() -> None:
     service_drafts.delete_old_drafts()
 
 
+def ask_for_opinions(asked: Iterable[SecondOpinion]) -> None:
+    """Enqueue a task for each of these opinions, in the transaction of the caller. They run after
+    all that somebody waits for."""
+    behind = give_second_opinion.using(priority=OPINION_PRIORITY)
+    for row in asked:
+        behind.enqueue(row.definition_id, row.asked_at.isoformat())
+
+
+@task
+async def give_second_opinion(definition_id: int, asked_at: str) -> None:
+    await second_opinions.answer(definition_id, datetime.fromisoformat(asked_at))
+
+
+@task
+def ask_about_new_tools() -> None:
+    """Ask for a second opinion on new definitions, if the policy wants one on each."""
+    with transaction.atomic():
+        ask_for_opinions(second_opinions.ask_about_new())
+
+
 @task
 def prune_traces() -> None:
     retention.prune_all()
@@ -219,6 +242,11 @@ def prune_traces() -> None:
 def delete_expired_sessions() -> None:
     """Delete the sign-ins that have expired; Django only ignores them."""
     SessionStore.clear_expired()
+
+
+@task
+def expire_attention_checks() -> None:
+    attention_checks.expire_old()
 
 
 @task

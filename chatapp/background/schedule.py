@@ -13,9 +13,11 @@ from django_tasks import TaskResultStatus, default_task_backend
 from django_tasks.base import Task
 from django_tasks.exceptions import TaskResultDoesNotExist
 
+from chatapp.approvals import attention_checks
 from chatapp.models import TaskSchedule
 from chatapp.notifications import due_notifications
 from chatapp.server.database import from_now
+from chatapp.simulation import second_opinions
 
 from . import jobs
 from .results import is_in_database
@@ -68,8 +70,16 @@ RECURRING = (
     ),
     Recurring(task=jobs.delete_old_imports, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_old_service_drafts, seconds=lambda: 3_600),
+    Recurring(
+        task=jobs.ask_about_new_tools, seconds=lambda: 60, has_work=second_opinions.has_missing
+    ),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
+    Recurring(
+        task=jobs.expire_attention_checks,
+        seconds=lambda: 3_600,
+        has_work=attention_checks.has_old,
+    ),
     Recurring(task=jobs.log_lapsed_consents, seconds=lambda: 3_600),
     Recurring(task=jobs.prune_results, seconds=lambda: 3_600, is_needed=is_in_database),
 )

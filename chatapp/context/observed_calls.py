@@ -23,7 +23,7 @@ PROVIDER_NAMES = {
 
 class ObservedCall:
     """Times the `with` block, which sends the request and reads the whole answer. `purpose` is
-    `answer`, `summary` or `title`."""
+    `answer`, `summary`, `title` or `opinion`."""
 
     def __init__(self, model: ChosenModel, purpose: str) -> None:
         self._model = model

@@ -24,9 +24,11 @@ from .people.invitation import Invitation
 from .people.notification import Notification, NotificationPreference, PushDevice, PushKey, Webhook
 from .people.reminder import MailPreference, Reminder
 from .people.second_factor import CodeUse
+from .policy.attention_check import AttentionCheck
 from .policy.audit_log import AppendOnly, LogEntry, LogHead
 from .policy.policy import Consent, HousePolicy, PolicyRule, PolicyTest, ToolLimit
 from .policy.policy_change import PolicyChange, PolicyEdit
+from .policy.second_opinion import SecondOpinion
 from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
 from .presets.assistant import Assistant
@@ -53,6 +55,7 @@ __all__ = [
     "Approval",
     "Assistant",
     "Attachment",
+    "AttentionCheck",
     "ChatImport",
     "ChatModel",
     "CodeUse",
@@ -97,6 +100,7 @@ __all__ = [
     "RemoteTask",
     "Review",
     "SavedPrompt",
+    "SecondOpinion",
     "SecondSignature",
     "SharedLink",
     "SharedLinkReader",

@@ -6,6 +6,10 @@ A missing value can be compared with null, as in `note == null`, and replaced, a
 Everything else that reads it is undecidable: in `recipient != "me"`, a missing recipient is not
 another one, and a misspelt name must allow nothing.
 
+`$mail_domain(to)` and `$host(url)` read the domain of mail addresses and the host of web
+addresses, strictly (`permissions.hosts`): an address that a program could read otherwise is
+undecidable.
+
 Regular expressions are not offered, because a bad one takes unbounded time on text that a model
 wrote. Loops over lists and functions that build lists of a given length are not offered for the
 same reason.
@@ -13,7 +17,7 @@ same reason.
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +27,12 @@ from rule_engine import ast
 from rule_engine.errors import EngineError
 from rule_engine.errors import LookupError as MissingItem
 
+from chatapp.permissions.hosts import read_address_host, read_mail_host
+
 MAX_CHARACTERS = 1_000
 MAX_VALUE_CHARACTERS = 100_000
+# In a list that one of the functions reads.
+MAX_ADDRESSES = 1_000
 _PATTERNS = ("=~", "!~")
 # Quoted strings in the syntax of the language.
 _QUOTED = re.compile(r"""(["'])(?:[^\\\n]|\\.)*?\1""")
@@ -79,6 +87,39 @@ class _Compiled:
     names: frozenset[str]
 
 
+def _read_mail_domain(value: object) -> str:
+    """Return the domain of a mail address, or of all addresses of a list. Anything else, such as a
+    name beside the address or two domains, is undecidable."""
+    return _read_place(value, lambda text: read_mail_host(text).removeprefix("@"))
+
+
+def _read_host(value: object) -> str:
+    """Return the host of a web address, or of all addresses of a list."""
+    return _read_place(value, read_address_host)
+
+
+def _read_place(value: object, read: Callable[[str], str]) -> str:
+    texts = list(value) if isinstance(value, list | tuple) else [value]
+    places = {read(text) if isinstance(text, str) else "" for text in texts}
+    if len(texts) > MAX_ADDRESSES or len(places) != 1 or "" in places:
+        raise Undecidable
+    return places.pop()
+
+
+_FUNCTIONS = {"mail_domain": _read_mail_domain, "host": _read_host}
+_BUILTINS = rule_engine.builtins.Builtins.from_defaults(
+    _FUNCTIONS,
+    value_types={
+        name: rule_engine.DataType.FUNCTION(
+            name,
+            return_type=rule_engine.DataType.STRING,
+            argument_types=(rule_engine.DataType.UNDEFINED,),
+        )
+        for name in _FUNCTIONS
+    },
+)
+
+
 @functools.lru_cache(maxsize=512)
 def _compile(text: str) -> _Compiled:
     # Check this before parsing: the parser already evaluates expressions that depend on no
@@ -93,6 +134,7 @@ def _compile(text: str) -> _Compiled:
     context = rule_engine.Context(
         resolver=rule_engine.resolve_item, default_value=None, mapping_attribute_lookup=False
     )
+    context.builtins = _BUILTINS
     names: set[str] = set()
     try:
         rule = rule_engine.Rule(text, context=context)
@@ -149,9 +191,20 @@ def _guard(expression: Any, names: set[str], *, may_be_missing: bool = False) ->
             setattr(expression, name, type(parts)(_guard(part, names) for part in parts))
     if isinstance(expression, ast.SymbolExpression) and expression.scope is None:
         names.add(expression.name)
+    _check_builtin(getattr(expression, "function", expression))
     if isinstance(expression, _READS):
         return _Read(expression=expression, may_be_missing=may_be_missing)
     return expression
+
+
+def _check_builtin(expression: Any) -> None:
+    """Raise BadCondition for a name with $ that the language does not have."""
+    is_builtin = isinstance(expression, ast.SymbolExpression) and expression.scope is not None
+    if is_builtin and expression.name not in _BUILTINS:
+        raise BadCondition(
+            message=_("There is no $%(name)s. To compare domains, use $mail_domain or $host.")
+            % {"name": expression.name}
+        )
 
 
 def _allows_missing(expression: Any, part: str) -> bool:

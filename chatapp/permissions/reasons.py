@@ -88,6 +88,7 @@ NOT_ASSESSED = gettext_noop("Its risk could not be assessed.")
 UNKNOWN_TOOL_IS_HIGH = gettext_noop("The tool is unknown, so its risk counts as high.")
 SET_BY_ADMIN = gettext_noop("An admin set this risk.")
 SET_TO_UNKNOWN = gettext_noop("An admin set a risk that does not exist.")
+SECOND_OPINION = gettext_noop("Second opinion of %(model)s: %(reason)s")
 TAINTED = gettext_noop("Before this call, the answer read untrusted content from “%(service)s”.")
 
 # Decisions.
@@ -162,6 +163,7 @@ _RENAMED: Mapping[str, str] = {
 }
 
 _WITH_VALUES = (
+    SECOND_OPINION,
     TAINTED,
     SAME_CALL,
     USED_ONCE_TODAY,
@@ -191,6 +193,15 @@ def split_reason(text: str) -> tuple[str, Mapping[str, str]]:
             return template, found.groupdict()
     # Rows of an earlier version have straight apostrophes.
     return text.replace("'", "’"), {}
+
+
+def write_opinion(model: str, reason: str) -> str:
+    return SECOND_OPINION % {"model": model, "reason": reason}
+
+
+def is_opinion(text: str) -> bool:
+    """Return whether a stored reason is that of a second opinion."""
+    return split_reason(text)[0] == SECOND_OPINION
 
 
 def hide_names(text: str) -> str:

@@ -30,6 +30,7 @@ _BASE_TABLE: dict[str, Level] = {
     "send": "medium",
 }
 _MAX_REASONS = 4
+_MAX_OPINION_REASONS = 2
 KNOWN_WORDS = HARMLESS_FORMS | VERBS.keys()
 
 
@@ -48,6 +49,16 @@ class ToolFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opinion:
+    """What a model says about the risk of a tool. The model read the tool's definition, so all of
+    it may be what the service wants: it can raise a risk, and never lower one."""
+
+    level: str
+    model: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
     level: Level
     reasons: tuple[str, ...]
@@ -61,16 +72,19 @@ def base_risk(name: str) -> Level:
     return max(held, key=LEVELS.index, default="low")
 
 
-def classify(tool: ToolFacts, admin_level: str | None = None) -> Risk:
+def classify(
+    tool: ToolFacts, admin_level: str | None = None, opinion: Opinion | None = None
+) -> Risk:
     """Return the level of a tool with its reasons. An admin's level takes precedence; any failure
     is high.
 
     `admin_level` is the stored text. A text that is not a level counts as the highest level.
+    `opinion` counts only if its level is higher.
     """
     try:
         if admin_level is not None:
             return _apply_admin_level(admin_level)
-        return _weigh(tool)
+        return _raise_by_opinion(_weigh(tool), opinion)
     except UnreadableSchema:
         return Risk(level="high", reasons=(reasons.UNREADABLE_SCHEMA,))
     except Exception:
@@ -84,6 +98,16 @@ def _apply_admin_level(text: str) -> Risk:
         if text == level:
             return Risk(level=level, reasons=(reasons.SET_BY_ADMIN,))
     return Risk(level="high", reasons=(reasons.SET_TO_UNKNOWN,))
+
+
+def _raise_by_opinion(risk: Risk, opinion: Opinion | None) -> Risk:
+    """Return the risk with the level of the opinion if that is higher, and with the reasons of
+    both."""
+    for level in LEVELS[LEVELS.index(risk.level) + 1 :]:
+        if opinion is not None and opinion.level == level:
+            told = [reasons.write_opinion(opinion.model, each) for each in opinion.reasons]
+            return Risk(level=level, reasons=(*told[:_MAX_OPINION_REASONS], *risk.reasons))
+    return risk
 
 
 def _weigh(tool: ToolFacts) -> Risk:

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Count, Exists, Max, OuterRef, Prefetch, QuerySet, Subquery, Sum
 
 from chatapp.models import Member, PolicyRule
-from chatapp.permissions.risk import Risk, ToolFacts, classify
+from chatapp.permissions.risk import Opinion, Risk, ToolFacts, classify
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
@@ -379,7 +379,16 @@ def _build_tools(listing: Listing, audience: Audience) -> Sequence[CatalogueTool
 def assess_risk(service: Service, definition: ToolDefinition, setting: ToolSetting | None) -> Risk:
     """Return the risk of a tool, with the settings of the admins."""
     facts = describe_definition(service, definition)
-    return classify(facts, setting.level if setting and setting.level else None)
+    level = setting.level if setting and setting.level else None
+    return classify(facts, level, read_opinion(definition))
+
+
+def read_opinion(definition: ToolDefinition) -> Opinion | None:
+    """Return the second opinion about exactly this definition, or None if none counts."""
+    match definition.opinion:
+        case {"level": str(level), "model": str(model), "reasons": list(told)}:
+            return Opinion(level=level, model=model, reasons=tuple(map(str, told)))
+    return None
 
 
 def describe_definition(service: Service, definition: ToolDefinition) -> ToolFacts:

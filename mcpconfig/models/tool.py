@@ -31,6 +31,8 @@ class ToolDefinition(models.Model):
     output_schema = models.JSONField(_("output schema"), null=True)
     annotations = models.JSONField(_("annotations"), null=True)
     meta = models.JSONField(_("meta"), null=True)
+    # A level that a second opinion found, with its model and reasons. It may raise the risk.
+    opinion = models.JSONField(_("second opinion"), null=True, editable=False)
     is_current = models.BooleanField(_("current"), default=True)
     first_seen_at = models.DateTimeField(_("first seen at"), auto_now_add=True)
 

@@ -12,12 +12,14 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
 from chatapp.models import HousePolicy, PolicyRule, PolicyTest, SecondSignature, ToolLimit
-from chatapp.models.policy.policy import LEVEL_CHOICES
+from chatapp.models.policy.policy import LEVEL_CHOICES, OPINION_HELP
 from chatapp.permissions.hosts import BadHost, read_patterns
 from chatapp.permissions.lazy import conditions
 from chatapp.policy.condition_names import check_names
 from chatapp.policy.policy_set import PolicySet, load_policy_set
 from chatapp.policy.stored_policy import build_house, build_limit, build_rule
+from chatapp.providers.access.model_choice import list_offered_models
+from chatapp.providers.registry import DEMO_MODEL
 from chatapp.simulation.policy_tests import FailedTest, list_newly_failing
 from chatapp.tools.core import CORE_TOOLS
 from mcpconfig.models import Service, ToolDefinition
@@ -228,13 +230,26 @@ def clean_hosts(text: str) -> str:
         raise ValidationError(str(error)) from error
 
 
+def _list_opinion_models(stored: str) -> list[tuple[str, str]]:
+    """Return the models that everybody may use, and the stored one. The demo assistant has no
+    opinions."""
+    offered = {each.id: each.label for each in list_offered_models(None) if each.id != DEMO_MODEL}
+    known = {stored: stored, **offered} if stored else offered
+    return [("", _("None: no second opinions")), *known.items()]
+
+
 class HousePolicyForm(PolicyForm):
+    opinion_model = forms.ChoiceField(
+        label=_lazy("Model for second opinions"), required=False, help_text=OPINION_HELP
+    )
+
     class Meta:
         model = HousePolicy
         fields = (
             *("asks_everything", "runs_up_to", "types_high", "medium_needs", "high_needs"),
             *("widest_consent", "consents_to_high", "consent_days"),
-            *("lets_add_services", "adding_groups", "allowed_hosts", "changes_need_second"),
+            *("lets_add_services", "adding_groups", "allowed_hosts"),
+            *("opinion_model", "opinions_for_new", "check_each", "changes_need_second"),
         )
         widgets = {
             "adding_groups": forms.CheckboxSelectMultiple,
@@ -250,6 +265,19 @@ class HousePolicyForm(PolicyForm):
                 "approval, such as untrusted content."
             ),
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields.get("opinion_model")
+        # An admin who may only view the policy has no such field.
+        if isinstance(field, forms.ChoiceField):
+            field.choices = _list_opinion_models(self.instance.opinion_model)
+
+    def clean_opinions_for_new(self) -> bool:
+        is_wanted: bool = self.cleaned_data["opinions_for_new"]
+        if is_wanted and not self.cleaned_data.get("opinion_model"):
+            raise ValidationError(_("Choose a model for second opinions first."))
+        return is_wanted
 
     def clean_allowed_hosts(self) -> str:
         return clean_hosts(self.cleaned_data["allowed_hosts"])

@@ -1,6 +1,6 @@
 """The admin of the policy: rules, limits, the policy for everybody, policy tests, the simulator."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
-from chatapp.models import HousePolicy, PolicyRule, PolicyTest, ToolLimit
+from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.policy_set import load_policy_set
 from chatapp.simulation.policy_tests import FailedTest, list_failing, list_newly_failing, load_cases
@@ -235,6 +235,8 @@ class HousePolicyAdmin(PolicyAdmin):
                 ),
             },
         ),
+        (_lazy("Second opinions"), {"fields": ("opinion_model", "opinions_for_new")}),
+        (_lazy("Attention checks"), {"fields": ("check_each",)}),
         (_lazy("Services that members add"), {"fields": ("lets_add_services", "adding_groups")}),
         (_lazy("Changes of the policy"), {"fields": ("changes_need_second",)}),
     )
@@ -268,6 +270,14 @@ class HousePolicyAdmin(PolicyAdmin):
         context = {"title": _("Policy for everybody"), "subtitle": None, **(extra_context or {})}
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
+
+    def save_model(
+        self, request: HttpRequest, obj: HousePolicy, form: ModelForm, change: bool
+    ) -> None:
+        """Record for whom the automatic opinions are counted."""
+        if obj.opinions_for_new and {"opinions_for_new", "opinion_model"} & set(form.changed_data):
+            obj.opinions_paid_by = cast(Member, request.user)
+        super().save_model(request, obj, form, change)
 
     def response_post_save_change(
         self, request: HttpRequest, obj: HousePolicy

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import F
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -17,10 +18,13 @@ from chatapp.models import HousePolicy, PolicyRule, ToolLimit
 from chatapp.permissions.reasons import translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.simulation.ask_rate import measure_ask_rate
+from chatapp.simulation.attention import measure_attention, sum_attention
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
 from chatapp.simulation.past_calls import Scope
 from chatapp.simulation.simulator import simulate
 from chatapp.simulation.suggestions import Suggestion, list_suggestions
+from chatapp.simulation.unused_tools import UNUSED_DAYS, list_unused, read_definition_ids
+from mcpconfig.models import ToolSetting
 
 from .draft_forms import DraftedRuleForm, PeriodForm, SimulationForm
 from .drafted_saves import IN_CHANGE, NEW
@@ -121,9 +125,35 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "title": _("How often members are asked for approval"),
         "form": form,
         "found": measure_ask_rate(days),
-        "suggestions": _list_suggestions(request, days),
+        "suggestions": (suggestions := _list_suggestions(request, days)),
+        "attention": (attention := measure_attention(timezone.now() - timedelta(days=days))),
+        "attention_total": sum_attention(attention),
+        "saved": sum(each.row.per_week for each in suggestions),
+        **_list_unused(request),
     }
     return "questions", context
+
+
+def _list_unused(request: HttpRequest) -> dict[str, Any]:
+    """Return the tools that nobody uses, and those that were switched off a moment ago, for an
+    admin who may view services."""
+    if not request.user.has_perm("mcpconfig.view_service"):
+        return {}
+    unused, count = list_unused()
+    off = ToolSetting.objects.filter(
+        is_enabled=False,
+        service__definitions__in=read_definition_ids(request.GET.getlist("off")),
+        service__definitions__name=F("name"),
+    ).values_list("service__definitions", flat=True)
+    return {
+        "unused": [
+            (each, draw_hidden(each.definition.name), draw_hidden(str(each.definition.service)))
+            for each in unused
+        ],
+        "unused_count": count,
+        "unused_days": UNUSED_DAYS,
+        "switched_off": list(off) if request.GET.get("off") else [],
+    }
 
 
 def _list_suggestions(request: HttpRequest, days: int) -> list[SuggestedRule]:

@@ -4,11 +4,13 @@ These are manual runs of tools under the policy, and resources and prompts.
 """
 
 from functools import partial
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
 
 from chatapp.admin.policy.tested_saves import (
     SaveRefused,
@@ -21,7 +23,8 @@ from mcpconfig.admin.tools import ToolSettingInline
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
-from . import add_service, resources, status_pages, tools_page, try_tool
+from . import add_service, resources, status_pages, tools_page, try_tool, unused_tools
+from .opinions import has_model
 from .tool_changes import add_changes
 from .tools import DrawnToolsInline
 
@@ -34,6 +37,12 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
 
     def list_tools(self, service: Service) -> list[Json]:
         return add_changes(service, super().list_tools(service))
+
+    def render_tools(
+        self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any
+    ) -> HttpResponse:
+        context |= {"opinion_model": has_model()}
+        return super().render_tools(request, service, title, status, **context)
 
     def confirm(self, request: HttpRequest, service: Service) -> HttpResponse:
         """Confirm tools unless a policy test newly fails.
@@ -60,6 +69,7 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
         show_prompt = partial(resources.show_prompt, self)
         add = self.admin_site.admin_view(partial(add_service.add_service, self))
         own = [
+            self.make_path("unused", require_POST(partial(unused_tools.switch_unused, self))),
             path("connect/", add, name="mcpconfig_service_connect"),
             path("connect/<uuid:draft_id>/", add, name="mcpconfig_service_connect_draft"),
             self.make_service_path("status/", "status", partial(status_pages.show_status, self)),

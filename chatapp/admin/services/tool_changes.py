@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 
+from chatapp.permissions.reasons import is_opinion, translate_reason
 from chatapp.rendering.definition_changes import Part, compare_definitions, list_parts
 from chatapp.rendering.hidden_characters import draw_hidden
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
+
+from .opinions import load_opinions
 
 # A limit, because a service may change all of its tools at once and comparing takes time.
 MAX_COMPARED = 50
@@ -23,15 +26,19 @@ def add_changes(service: Service, tools: Iterable[Json]) -> list[Json]:
     by_hash = {definition.hash: definition for definition in current}
     changed = [tool for tool in tools if tool["state"] == "changed"][:MAX_COMPARED]
     changes = _find_changes(service, changed)
+    opinions = load_opinions(list(by_hash.values()))
     return [
         {
             **tool,
+            # The opinion stands beside these, with its own reasons.
+            "reasons": [translate_reason(each) for each in tool["reasons"] if not is_opinion(each)],
             "drawn_name": draw_hidden(tool["name"]),
             "drawn": draw_hidden(_shorten(tool["description"])),
             "parts": list_parts(by_hash[tool["hash"]]) if tool["hash"] in by_hash else [],
             "is_compared": tool["hash"] in changes,
             "is_shown": tool["hash"] in (changes if tool["state"] == "changed" else by_hash),
             "changes": changes.get(tool["hash"], []),
+            "opinion": opinions.get(by_hash[tool["hash"]].pk) if tool["hash"] in by_hash else None,
         }
         for tool in tools
     ]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import render_badge
 from chatapp.admin.policy.who_can import Outcome, Reason, draw_outcome, explain_cell, load_rules
 from chatapp.models import ToolCall
-from chatapp.permissions.reasons import translate_reason
+from chatapp.permissions.reasons import is_opinion, translate_reason
 from chatapp.providers.registry import DIALECTS
 from chatapp.providers.request import ToolSpec
 from chatapp.providers.tools.toolbox import preflight
@@ -29,6 +29,8 @@ from chatapp.tools.tool_id import tool_id
 from mcpconfig.models import Service
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 from mcpconfig.values.tool_tokens import estimate_tool_tokens
+
+from .opinions import ToolOpinion
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -99,6 +101,7 @@ class ToolRow:
     error_percent: str
     slow_seconds: float | None
     refused_by: list[str]
+    opinion: ToolOpinion | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +191,10 @@ def _get_age(use: Use) -> float:
 
 
 def build_rows(
-    service: Service, entries: Sequence[ToolEntry], groups: Sequence[Group]
+    service: Service,
+    entries: Sequence[ToolEntry],
+    groups: Sequence[Group],
+    opinions: Mapping[int, ToolOpinion],
 ) -> list[ToolRow]:
     """Build the rows of one page, with the same number of statements for any number of rows."""
     tools = [entry.tool for entry in entries]
@@ -202,6 +208,7 @@ def build_rows(
             [(group, cells[number]) for group, cells in judged],
             rules,
             slow.get(entry.tool.name),
+            opinions.get(entry.tool.definition.pk),
         )
         for number, entry in enumerate(entries)
     ]
@@ -242,6 +249,7 @@ def _build_row(
     cells: Sequence[tuple[Group | None, Cell]],
     rules: dict[int, str],
     slow: float | None,
+    opinion: ToolOpinion | None,
 ) -> ToolRow:
     tool, definition = entry.tool, entry.tool.definition
     description = " ".join((definition.description or definition.title).split())
@@ -257,13 +265,14 @@ def _build_row(
         ),
         risk_badge=render_badge(tool.risk.level),
         is_level_set=bool(tool.setting and tool.setting.level),
-        reasons=[translate_reason(reason) for reason in tool.risk.reasons],
+        reasons=[translate_reason(each) for each in tool.risk.reasons if not is_opinion(each)],
         verdicts=_list_verdicts(cells, rules),
         tokens=entry.tokens,
         use=entry.use,
         error_percent=f"{100 * entry.use.error_rate:.1f}" if entry.use.calls else "",
         slow_seconds=slow,
         refused_by=_list_refusals(service, tool),
+        opinion=opinion,
     )
 
 

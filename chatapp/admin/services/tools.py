@@ -4,23 +4,29 @@ Hidden characters in the texts of services are made visible.
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _lazy
 
+from chatapp.admin.badges import EMPTY, render_badge
 from chatapp.models import ToolCall
+from chatapp.permissions.reasons import is_opinion, translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.tool_menu.use_counts import DAYS
+from chatapp.tools.catalogue import assess_risk
 from mcpconfig.admin.tools import CurrentToolsInline, ToolDefinitionAdmin
-from mcpconfig.models import ToolDefinition
+from mcpconfig.models import ToolDefinition, ToolSetting
+
+from .opinions import has_model, load_opinions
 
 admin.site.unregister(ToolDefinition)
 
@@ -48,14 +54,44 @@ class DrawnToolsInline(DrawnTextMixin, CurrentToolsInline):
 
 @admin.register(ToolDefinition)
 class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
-    fields = (
-        *("service", "drawn_name", "drawn_title", "state", "is_current", "drawn_description"),
+    fields: ClassVar[Any] = (
+        *("service", "drawn_name", "drawn_title", "state", "risk", "drawn_opinion"),
+        *("is_current", "drawn_description"),
         *("inputs", "outputs", "claims", "hash", "first_seen_at"),
     )
 
     @admin.display(description=_lazy("Description"))
     def drawn_description(self, definition: ToolDefinition) -> SafeString:
         return format_html("<pre>{}</pre>", draw_hidden(definition.description))
+
+    @admin.display(description=_lazy("Risk"))
+    def risk(self, definition: ToolDefinition) -> SafeString:
+        """Return the level with our reasons. Those of a second opinion stand in their own field."""
+        setting = ToolSetting.objects.filter(service=definition.service, name=definition.name)
+        risk = assess_risk(definition.service, definition, setting.first())
+        told = [translate_reason(each) for each in risk.reasons if not is_opinion(each)]
+        return format_html("{} {}", render_badge(risk.level), " ".join(told))
+
+    @admin.display(description=_lazy("Second opinion"))
+    def drawn_opinion(self, definition: ToolDefinition) -> SafeString | str:
+        opinion = load_opinions([definition]).get(definition.pk)
+        if opinion is None:
+            return EMPTY
+        return render_to_string("admin/mcpconfig/service/_opinion.html", {"opinion": opinion})
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        context = {"opinion_model": has_model(), **(extra_context or {})}
+        definition = self.get_object(request, object_id)
+        if definition is not None:
+            context["opinion"] = load_opinions([definition]).get(definition.pk)
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
 
     @admin.display(description=_lazy("Arguments"))
     def inputs(self, definition: ToolDefinition) -> SafeString:
@@ -74,7 +110,7 @@ class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: ToolDefinition | None = None) -> Any:
         drawn = ("drawn_name", "drawn_title", "drawn_description")
-        return [*drawn, *super().get_readonly_fields(request, obj)]
+        return [*drawn, "risk", "drawn_opinion", *super().get_readonly_fields(request, obj)]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolDefinition]:
         since = timezone.now() - timedelta(days=DAYS)

@@ -21,6 +21,7 @@ from mcpconfig.admin.services import ServiceAdmin
 from mcpconfig.models import Service, ToolSetting
 from mcpconfig.services.tool_definitions import TOOL_STATES
 
+from . import opinions
 from .tool_rows import SORTS, Filters, build_rows, choose_entries, list_groups_of, load_entries
 
 ROWS_PER_PAGE = 50
@@ -35,13 +36,18 @@ def show_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) ->
     page = Paginator(choose_entries(entries, filters), ROWS_PER_PAGE).get_page(
         request.GET.get("page")
     )
+    shown = [entry.tool.definition for entry in page.object_list]
+    known = opinions.load_opinions(shown)
+    rows = build_rows(service, list(page.object_list), list_groups_of(service, group), known)
     waiting = sum(entry.state in ("new", "changed") for entry in entries)
     context = {
         "service": service,
         "tab": "tools",
         "title": _("Tools of %(service)s") % {"service": service},
         "page": page,
-        "rows": build_rows(service, list(page.object_list), list_groups_of(service, group)),
+        "rows": rows,
+        "has_opinions": any(row.opinion and row.opinion.is_given for row in rows),
+        "opinion_model": opinions.has_model(),
         "total": len(entries),
         "waiting": waiting,
         "changed": sum(entry.state == "changed" for entry in entries),
@@ -59,9 +65,11 @@ def show_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) ->
 
 
 def act_on_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) -> HttpResponse:
-    """Turn the selected tools on or off, set their risk, or show their definitions to confirm
-    them."""
+    """Turn the selected tools on or off, set their risk, ask for second opinions or set them aside,
+    or show the definitions to confirm them."""
     act, chosen = request.POST.get("act", ""), set(request.POST.getlist("definition"))
+    if one := opinions.read_act(request):
+        act, chosen = one
     names = _find_names(service, chosen)
     if not names:
         messages.warning(request, _("Select at least one tool first. Nothing was changed."))
@@ -69,6 +77,10 @@ def act_on_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) 
     if act == "review":
         title = _("Confirm tools of %(service)s") % {"service": service}
         return pages.render_tools(request, service, title, ticked=chosen)
+    if act in opinions.ACTS:
+        current = service.definitions.filter(is_current=True, hash__in=chosen)
+        opinions.act_on_opinions(request, current.select_related("service"), act)
+        return _redirect(request, service, chosen)
     fields = _read_fields(act, request.POST.get("level", ""))
     if fields is None:
         messages.warning(request, _("Choose a risk first. Nothing was changed."))
@@ -106,8 +118,15 @@ def _set_fields(service: Service, names: Collection[str], fields: dict[str, str 
     return len(names)
 
 
-def _redirect(request: MemberRequest, service: Service) -> HttpResponse:
-    """Return to the table as it was filtered."""
+def _redirect(
+    request: MemberRequest, service: Service, chosen: Collection[str] = ()
+) -> HttpResponse:
+    """Return to the table as it was filtered, or to the page from which the act came."""
+    match request.POST.get("back"):
+        case "review":
+            return redirect("admin:mcpconfig_service_review_tools", service.pk)
+        case "definition" if tool := service.definitions.filter(hash__in=chosen).first():
+            return redirect("admin:mcpconfig_tooldefinition_change", tool.pk)
     address = reverse("admin:mcpconfig_service_tools", args=[service.pk])
     query = request.POST.get("query", "")[:2000]
     return redirect(f"{address}?{query}" if query else address)

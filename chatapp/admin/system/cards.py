@@ -56,8 +56,10 @@ TASKS = {
     "delete_unused_objects": _lazy("Delete files that nothing refers to"),
     "delete_old_imports": _lazy("Delete old uploads of imports"),
     "delete_old_service_drafts": _lazy("Delete old drafts of services"),
+    "ask_about_new_tools": _lazy("Ask for second opinions on new tools"),
     "prune_traces": _lazy("Delete old traces"),
     "delete_expired_sessions": _lazy("Delete expired sessions"),
+    "expire_attention_checks": _lazy("Let attention checks expire"),
     "log_lapsed_consents": _lazy("Record permissions that expired"),
     "prune_results": _lazy("Delete results of background tasks"),
 }

@@ -58,6 +58,7 @@ class LogEntry(models.Model):
             _("result withheld: the answer ended before anyone decided"),
         )
         ANSWERED = "question.answered", _("question answered")
+        ATTENTION_CHECK = "approval.check", _("attention check, not a real request")
         CONSENT_GIVEN = "consent.given", _("permission given")
         CONSENT_USED = "consent.used", _("permission used for the first time")
         CONSENT_REVOKED = "consent.revoked", _("permission revoked")

@@ -20,6 +20,10 @@ from mcpconfig.models import Service, ToolSetting
 from .second_signature import SecondSignature
 
 LEVEL_LABELS = {"low": _("low"), "medium": _("medium"), "high": _("high")}
+OPINION_HELP = _(
+    "It reads a tool’s definition and may raise the tool’s risk, never lower it. Admins ask for an "
+    "opinion where they confirm tools."
+)
 LEVEL_CHOICES = [(level, LEVEL_LABELS[level]) for level in LEVELS]
 
 
@@ -168,6 +172,41 @@ class HousePolicy(models.Model):
         help_text=_(
             "Hosts that you trust with chat data, one per line: example.com, "
             "*.example.com for its subdomains, @example.com for mail recipients."
+        ),
+    )
+    opinion_model = models.CharField(
+        _("model for second opinions"),
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=OPINION_HELP,
+    )
+    opinions_for_new = models.BooleanField(
+        _("second opinion on each new definition"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "New and changed tools are judged automatically, at most 200 a day. The usage is "
+            "counted for the admin who switched this on."
+        ),
+    )
+    opinions_paid_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    check_each = models.PositiveIntegerField(
+        _("attention check after every … approvals"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(5)],
+        help_text=_(
+            "On average. A check looks like a request for approval, but nothing is ever sent, and "
+            "the member is told right after the answer. At most one per member and week. Members "
+            "can read on their permissions page that there are checks. If empty, there are none."
         ),
     )
     lets_add_services = models.BooleanField(

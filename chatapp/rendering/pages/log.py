@@ -76,6 +76,12 @@ INVITATIONS = {
     "accepted": gettext_lazy("Accepted."),
     "revoked": gettext_lazy("Revoked."),
 }
+CHECK_ACTS = {
+    "placed": gettext_lazy("Placed in the inbox. There is no such call."),
+    "allowed": gettext_lazy("Allowed. Nothing was sent: there is no such call."),
+    "denied": gettext_lazy("Denied. There is no such call."),
+    "expired": gettext_lazy("Not answered. There is no such call."),
+}
 ANSWERS = {
     "accept": gettext_lazy("Answered."),
     "decline": gettext_lazy("Declined."),
@@ -114,6 +120,7 @@ WORDS = {
     "is_staff": gettext_lazy("admin rights"),
     "is_superuser": gettext_lazy("all rights"),
     "rights": gettext_lazy("rights"),
+    "second_opinion": gettext_lazy("second opinion"),
 }
 # The models whose changes are entries of a kind. An entry has the names of their fields.
 CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
@@ -179,6 +186,8 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(OFF_BOARDINGS[data["act"]])
         case Kind.SECRETS_ROTATED:
             return _("Encrypted: %(rotated)s. Already current: %(were_current)s.") % data
+        case Kind.ATTENTION_CHECK:
+            return str(CHECK_ACTS[data["act"]])
         case Kind.INVITED:
             return _describe_invitation(data)
         case Kind.CHAT_HANDED_OVER:

@@ -17,7 +17,12 @@ def consents(request: MemberRequest) -> HttpResponse:
     house = HousePolicy.current()
     live = filter_live_consents(request.user, house).select_related("service", "conversation")
     rows = allowing.assess(live, house)
-    context = {"rows": rows, "days": house.consent_days, **build_sidebar_context(request.user, "")}
+    context = {
+        "rows": rows,
+        "days": house.consent_days,
+        "has_checks": bool(house.check_each),
+        **build_sidebar_context(request.user, ""),
+    }
     return render(request, "chat/consents.html", context)
 
 

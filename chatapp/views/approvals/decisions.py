@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from django.core.signing import BadSignature
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,7 +18,7 @@ from chatapp.approvals import decisions, reviews, sign_ins
 from chatapp.approvals.inbox import list_others
 from chatapp.forms import DecisionForm, ResolutionForm, ReviewForm
 from chatapp.live.page_facts import load_note, render_call
-from chatapp.models import Consent, ToolCall
+from chatapp.models import AttentionCheck, Consent, ToolCall
 from chatapp.people.refused import Refused
 from chatapp.people.second_signers import get_call
 from chatapp.policy import consents
@@ -31,7 +31,8 @@ from chatapp.rendering.pages import fragments, inbox
 from chatapp.views.access import MemberRequest, for_members, is_from_a_page
 from chatapp.views.chat.conversations import build_call_address, build_sidebar_context
 
-from .inbox import answer_in_inbox, is_from_inbox
+from . import attention_checks
+from .inbox import answer_in_inbox, is_from_inbox, render_check
 from .second_signature import is_own_call, render_answer, render_signing_page
 
 UNREADABLE = gettext_lazy("This form is not valid. Reload the page, then decide again.")
@@ -50,8 +51,26 @@ def approval(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
 @for_members("POST")
 def decide(request: MemberRequest, call_id: uuid.UUID) -> HttpResponse:
     """Run this call, or deny it."""
-    call = get_call(request.user, call_id)
+    try:
+        call = get_call(request.user, call_id)
+    except Http404:
+        return _answer_check(request, attention_checks.get_check(request, call_id))
     return _answer_call(request, call, lambda: _decide(request, call))
+
+
+def _answer_check(request: MemberRequest, check: AttentionCheck) -> HttpResponse:
+    """Store the answer to an attention check and say what it was."""
+    try:
+        attention_checks.answer_check(request, check)
+    except Refused as refused:
+        if not request.htmx:
+            return render_check(request, check, refused.sentence, refused.status)
+        card = attention_checks.render_card(request, check, refused.sentence)
+        return HttpResponse(card, status=refused.status)
+    if not request.htmx:
+        return redirect(f"{reverse('approvals')}?checked={check.pk}")
+    context = {"element_id": page_values.tool_call_id(check.pk), "checked": check}
+    return render(request, "chat/_attention_check.html", context)
 
 
 @for_members("POST")

@@ -12,9 +12,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
 from chatapp.approvals import reminders
+from chatapp.approvals.attention_checks import build_call, find_answered, place
 from chatapp.approvals.inbox import count_old_outcomes, get_opened, list_waiting
 from chatapp.live.page_facts import load_call_facts, load_note, render_call
-from chatapp.models import Member, ToolCall
+from chatapp.models import AttentionCheck, Member, ToolCall
 from chatapp.people.refused import Refused
 from chatapp.rendering import page_values
 from chatapp.rendering.cards import approval_card
@@ -23,17 +24,45 @@ from chatapp.rendering.pages import inbox, second_signature
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
+from . import attention_checks
+
 
 @for_members("GET", "HEAD")
 def approvals(request: MemberRequest) -> HttpResponse:
     """Show the list, with the card of one call open in its row if the address names it."""
     if "open" not in request.GET:
-        return render(request, "chat/approvals.html", build_inbox_context(request.user))
+        place(request.user)
+        context = build_inbox_context(request.user)
+        context["checked"] = _find_answered(request)
+        return render(request, "chat/approvals.html", context)
     try:
         call_id = uuid.UUID(request.GET["open"])
     except ValueError:
         raise Http404("This is no id of a call.") from None
-    return render_opened(request, get_opened(request.user, call_id))
+    try:
+        call = get_opened(request.user, call_id)
+    except Http404:
+        return render_check(request, attention_checks.get_check(request, call_id))
+    return render_opened(request, call)
+
+
+def _find_answered(request: MemberRequest) -> AttentionCheck | None:
+    """Return the attention check that was just answered without scripts."""
+    try:
+        return find_answered(request.user, uuid.UUID(request.GET.get("checked", "")))
+    except ValueError:
+        return None
+
+
+def render_check(
+    request: MemberRequest, check: AttentionCheck, refusal: str = "", status: int = 200
+) -> HttpResponse:
+    """Render the inbox with the card of an attention check in its row, as that of a call."""
+    card = inbox.OpenedCard(html=attention_checks.render_card(request, check, refusal))
+    context = build_inbox_context(request.user, build_call(check), card)
+    # There is no call whose changes the page could follow.
+    context["shows"] = page_values.WAITING_ID
+    return render(request, "chat/approvals.html", context, status=status)
 
 
 def is_from_inbox(request: MemberRequest) -> bool:

@@ -16,6 +16,8 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.background.schedule import RECURRING, enqueue_due
 from chatapp.models import (
+    AttentionCheck,
+    HousePolicy,
     JournalEvent,
     Member,
     PersonSignal,
@@ -26,6 +28,7 @@ from chatapp.models import (
     Turn,
     Webhook,
 )
+from tests.turns import rows
 from tests.turns.tabs import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,13 +39,20 @@ ALWAYS = {
     "read_left_files",
     "delete_old_imports",
     *("look_for_notifications", "look_for_all_notifications", "delete_old_notifications"),
-    "delete_old_service_drafts",
+    *("delete_old_service_drafts", "ask_about_new_tools", "expire_attention_checks"),
 }
 
 
 @pytest.fixture(autouse=True)
 def old_signal(owner: Member) -> PersonSignal:
-    """Something to prune, a file whose task was lost, and somebody to notify."""
+    """Something to prune, a file whose task was lost, somebody to notify, a new tool, and
+    a check that nobody answered."""
+    HousePolicy(opinion_model="openai:judge", opinions_for_new=True).save()
+    rows.definition()
+    long_ago = timezone.now() - timedelta(days=9)
+    AttentionCheck.objects.create(
+        person=owner, service="x", tool="x", arguments={}, created_at=long_ago, expires_at=long_ago
+    )
     Webhook.objects.create(name="Ops", audience=Webhook.Audience.EVERYONE)
     signal = PersonSignal.objects.create(person=owner)
     PersonSignal.objects.update(created_at="2026-01-01T00:00Z")

@@ -150,3 +150,93 @@ def test_any_arguments_give_an_answer_or_none(arguments: dict[str, Any]) -> None
 )
 def test_the_names_of_arguments_are_found(text: str, names: list[str]) -> None:
     assert list_names(text) == names
+
+
+# --- domains -----------------------------------------------------------------------------------
+OURS = '$mail_domain(to) == "example.com"'
+HERE = '$host(url) == "example.com"'
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "expected"),
+    [
+        (OURS, {"to": "ada@example.com"}, True),
+        (OURS, {"to": "Ada.L+x@EXAMPLE.com"}, True),
+        (OURS, {"to": ["a@example.com", "b@example.com"]}, True),
+        (OURS, {"to": "a@example.com.evil.org"}, False),
+        (OURS, {"to": "a@sub.example.com"}, False),
+        (OURS, {"to": "a@notexample.com"}, False),
+        (OURS, {"to": ["a@evil.org"]}, False),
+        ('$mail_domain(to) in ["example.com", "example.org"]', {"to": "a@example.org"}, True),
+        ('$mail_domain(mail["to"]) == "example.com"', {"mail": {"to": "a@example.com"}}, True),
+        (HERE, {"url": "https://example.com/a?b#c"}, True),
+        (HERE, {"url": "https://EXAMPLE.com.:8443/"}, True),
+        (HERE, {"url": ["https://example.com/a", "http://example.com"]}, True),
+        (HERE, {"url": "https://example.com.evil.org/"}, False),
+        (HERE, {"url": "https://evil.org/example.com"}, False),
+        (HERE, {"url": "https://xn--exmple-cua.com/"}, False),
+        (HERE, {"url": "https://exаmple.com/"}, False),  # noqa: RUF001  # a Cyrillic letter
+    ],
+)
+def test_the_domain_of_an_address_can_be_compared(
+    text: str, arguments: dict[str, Any], expected: bool
+) -> None:
+    check_condition(text)
+    assert is_met(text, arguments) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (OURS, {"to": "example.com@evil.org, a@example.com"}),
+        (OURS, {"to": "a@evil.org@example.com"}),
+        (OURS, {"to": '"a@evil.org"@example.com'}),
+        (OURS, {"to": "evil.org!a@example.com"}),
+        (OURS, {"to": "a%evil.org@example.com"}),
+        (OURS, {"to": "a@evil.org <a@example.com>"}),
+        (OURS, {"to": "Ada <a@example.com>"}),
+        (OURS, {"to": "a@example.com\nbcc: b@evil.org"}),
+        (OURS, {"to": "a@example.com;b@evil.org"}),
+        (OURS, {"to": " a@example.com"}),
+        (OURS, {"to": "a@exam\u200bple.com"}),
+        (OURS, {"to": "a@ｅxample.com"}),  # noqa: RUF001
+        (OURS, {"to": ["a@example.com", "b@evil.org"]}),
+        (OURS, {"to": [["a@example.com"]]}),
+        (OURS, {"to": []}),
+        (OURS, {"to": None}),
+        (OURS, {"to": 3}),
+        (OURS, {"to": {"a@example.com": 1}}),
+        (OURS, {}),
+        (OURS, {"to": ["a@example.com"] * 1_001}),
+        ("not (" + OURS + ")", {"to": ["a@example.com", "b@evil.org"]}),
+        (HERE, {"url": "https://example.com@evil.org/"}),
+        (HERE, {"url": "https://user:example.com@evil.org/"}),
+        (HERE, {"url": "https://evil.org\\@example.com/"}),
+        (HERE, {"url": "https://example.com,https://evil.org/"}),
+        (HERE, {"url": "https://example.com/,evil.org/"}),
+        (HERE, {"url": "https://example.com?@evil.org"}),
+        (HERE, {"url": "javascript://example.com/"}),
+        (HERE, {"url": "https://example.com /"}),
+        (HERE, {"url": "https://127.1/"}),
+        (HERE, {"url": ""}),
+        (HERE, {}),
+    ],
+)
+def test_an_address_that_could_be_at_another_domain_is_no_answer(
+    text: str, arguments: dict[str, Any]
+) -> None:
+    check_condition(text)
+    with pytest.raises(Undecidable):
+        is_met(text, arguments)
+
+
+def test_an_argument_of_a_function_is_a_name_that_the_condition_uses() -> None:
+    assert list_names('$mail_domain(to) == "a.test" and $host(link) == "b.test"') == ["link", "to"]
+
+
+@pytest.mark.parametrize("text", ["$mail_domain() == 1", "$domain(to) == 1", "$host(a, b) == 1"])
+def test_a_wrong_use_of_a_function_is_refused_and_allows_nothing(text: str) -> None:
+    with pytest.raises(BadCondition):
+        check_condition(text)
+    with pytest.raises(Undecidable):
+        is_met(text, {"to": "a@example.com", "a": "a.test", "b": "b.test"})

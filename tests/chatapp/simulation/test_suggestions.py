@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp.models import Approval, Member, PolicyRule, ToolCall, Turn
 from chatapp.simulation.suggestions import LEAST_APPROVALS, Suggestion, list_suggestions
+from mcpconfig.services.tool_definitions import confirm_tools
 from tests.conftest import signed_in
 from tests.turns import rows
 
@@ -104,6 +105,70 @@ def test_true_and_one_are_different_values(owner: Member) -> None:
         ask(owner, {"flag": True if number else 1})
     (found,) = suggest()
     assert found.condition == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "condition"),
+    [
+        (["ada@example.com", "bob@example.com"], '$mail_domain(to) == "example.com"'),
+        ([["ada@example.com", "b@example.com"]], '$mail_domain(to) == "example.com"'),
+        (["a@b.test", "a@a.test"], '$mail_domain(to) in ["a.test", "b.test"]'),
+        (["https://a.test/x", "https://A.test:8443/y"], '$host(to) == "a.test"'),
+        (
+            ["a@example.com", "b@example.com.evil.org"],
+            '$mail_domain(to) in ["example.com", "example.com.evil.org"]',
+        ),
+        (["a@a.test", "a@b.test", "a@c.test", "a@d.test"], ""),
+        (["a@example.com", "Ada <a@example.com>"], ""),
+        (["a@example.com", ["a@example.com", "b@evil.org"]], ""),
+        (["a@example.com", "https://example.com/"], ""),
+        (["example.com", "www.example.com"], ""),
+        (["https://a.test/", "https://a.test@evil.org/"], ""),
+        (["a@example.com", 3], ""),
+    ],
+)
+def test_addresses_are_compared_by_their_domain(
+    owner: Member, values: list[object], condition: str
+) -> None:
+    for number in range(12):
+        ask(owner, {"to": values[number % len(values)]}, risk="high")
+    assert [each.condition for each in suggest()] == ([condition] if condition else [])
+
+
+def test_a_rule_for_one_domain_is_tried_on_the_past_calls(
+    admin_client: Client, owner: Member
+) -> None:
+    definition = rows.definition(properties={"to": {"type": "string"}})
+    confirm_tools([definition])
+    for number in range(LEAST_APPROVALS):
+        ask(owner, {"to": f"p{number}@example.com"}, definition=definition)
+    (found,) = suggest()
+    assert found.condition == '$mail_domain(to) == "example.com"'
+    ask(owner, {"to": "p@example.com.evil.org"}, State.DENIED, definition=definition)
+    tried: Any = admin_client.get(
+        f"/admin/chatapp/policyrule/simulator/?{found.build_query('rule-')}"
+    )
+    assert [(each.would, each.calls) for each in tried.context["changes"]] == [("allow", 10)]
+
+
+def test_the_rule_that_saves_most_comes_first_and_says_how_much(owner: Member) -> None:
+    for tool, count in (("purge", 10), ("send", 30)):
+        for _ in range(count):
+            ask(owner, {}, tool_name=tool)
+    assert [(each.tool, round(each.per_week, 1)) for each in suggest()] == [
+        ("send", 7.0),
+        ("purge", 2.3),
+    ]
+
+
+def test_of_many_tools_only_so_many_are_compared(
+    owner: Member, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(15):
+        for _ in range(LEAST_APPROVALS):
+            ask(owner, {}, risk="high", tool_name=f"tool_{number}")
+    with django_assert_max_num_queries(10):
+        assert suggest() == []
 
 
 # --- the page ----------------------------------------------------------------------------------

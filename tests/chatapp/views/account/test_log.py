@@ -112,6 +112,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     Kind.PROJECT: {"act": "purged", "of": "p"},
     Kind.CHAT_HANDED_OVER: {"from": "a", "to": "b"},
     Kind.OFF_BOARDED: {"act": "finished"},
+    Kind.ATTENTION_CHECK: {"act": "placed"},
     Kind.INVITED: {"act": "revoked"},
     Kind.SECRETS_ROTATED: {"rotated": 1, "were_current": 2},
 }

@@ -1,0 +1,244 @@
+"""Attention checks: now and then the inbox of a person who approves a lot has one request more, for
+a call that does not exist. The person is told right after the answer.
+
+There is no call, turn or approval in the database, so nothing can be sent, no model reads of it,
+and no evidence of real approvals has it.
+"""
+
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.models import (
+    Approval,
+    AttentionCheck,
+    Conversation,
+    HousePolicy,
+    Member,
+    Message,
+    ToolCall,
+    Turn,
+)
+from chatapp.permissions import reasons
+from chatapp.permissions.risk import ToolFacts, classify
+from chatapp.rendering.pages.inbox import WaitingCall
+from mcpconfig.models import Service, ToolDefinition
+
+State = AttentionCheck.State
+Answer = Literal["allowed", "denied"]
+LEAST_DAYS = timedelta(days=7)
+OPEN_FOR = timedelta(days=7)
+LOOKED_BACK = timedelta(days=90)
+EXPIRED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretendedTool:
+    """A tool that no service has. Its values lead out of the house, as a careful reader sees; the
+    host is one that nobody can have."""
+
+    name: str
+    title: str
+    description: str
+    arguments: dict[str, str]
+
+
+TOOLS = (
+    PretendedTool(
+        name="share_folder",
+        title="Share a folder",
+        description="Shares a folder with somebody by mail.",
+        arguments={
+            "folder": "Contracts",
+            "share_with": "intake@partner-mail.example",
+            "access": "edit",
+        },
+    ),
+    PretendedTool(
+        name="forward_messages",
+        title="Forward messages",
+        description="Forwards all messages of a folder to an address.",
+        arguments={"folder": "Inbox", "to": "archive@partner-mail.example"},
+    ),
+    PretendedTool(
+        name="export_contacts",
+        title="Export contacts",
+        description="Sends all contacts to a web address.",
+        arguments={"format": "csv", "send_to": "https://upload.partner-mail.example/contacts"},
+    ),
+)
+
+
+# --- placing -------------------------------------------------------------------------------------
+def place(person: Member) -> AttentionCheck | None:
+    """Place a check in the inbox of this person if one is due, and return it. One is due after
+    about as many approvals as the policy says, at most once a week, and only beside a real
+    request."""
+    each = HousePolicy.current().check_each
+    if not each:
+        return None
+    with transaction.atomic():
+        Member.objects.select_for_update().get(pk=person.pk)
+        service = _choose_service(person, each)
+        if service is None:
+            return None
+        now, tool = timezone.now(), TOOLS[_count_checks(person) % len(TOOLS)]
+        check = AttentionCheck.objects.create(
+            person=person,
+            service=service.name,
+            tool=tool.name,
+            arguments=tool.arguments,
+            created_at=now,
+            expires_at=now + OPEN_FOR,
+        )
+        _log(check, "placed")
+    return check
+
+
+def _count_checks(person: Member) -> int:
+    return AttentionCheck.objects.filter(person=person).count()
+
+
+def _choose_service(person: Member, each: int) -> Service | None:
+    """Return the service whose call the person approved last, or None if no check is due."""
+    last = AttentionCheck.objects.filter(person=person).order_by("-created_at").first()
+    since = timezone.now() - LOOKED_BACK
+    if last is not None:
+        if last.state == State.OPEN or last.created_at > timezone.now() - LEAST_DAYS:
+            return None
+        since = max(since, last.created_at)
+    granted = Approval.objects.filter(
+        decided_by=person, state=Approval.State.GRANTED, decided_at__gt=since
+    )
+    # Between half and one and a half times as many, so that nobody can count them off.
+    seed = last.pk.int if last is not None else person.pk * 7_919
+    if granted.count() < each // 2 + seed % (each + 1):
+        return None
+    waits = ToolCall.objects.filter(
+        turn__conversation__owner=person, state=ToolCall.State.AWAITING_APPROVAL
+    )
+    latest = granted.filter(tool_call__service__isnull=False).order_by("-decided_at")
+    found = latest.select_related("tool_call__service").first() if waits.exists() else None
+    return found.tool_call.service if found is not None else None
+
+
+# --- showing -------------------------------------------------------------------------------------
+def find_open(person: Member, check_id: uuid.UUID | None = None) -> AttentionCheck | None:
+    """Return the open check of this person, or the one of this id."""
+    wanted = Q(state=State.OPEN, expires_at__gt=timezone.now())
+    checks = AttentionCheck.objects.filter(wanted, person=person)
+    return (checks.filter(pk=check_id) if check_id else checks).first()
+
+
+def find_answered(person: Member, check_id: uuid.UUID) -> AttentionCheck | None:
+    checks = AttentionCheck.objects.filter(person=person, answered_at__isnull=False)
+    return checks.filter(pk=check_id).first()
+
+
+def build_waiting_call(check: AttentionCheck) -> WaitingCall:
+    """Return the call that a check pretends, for the inbox. It is not stored."""
+    call = build_call(check)
+    return WaitingCall(
+        kind="approval",
+        call_id=check.pk,
+        since=check.created_at,
+        expires_at=check.expires_at,
+        call=call,
+    )
+
+
+def build_call(check: AttentionCheck) -> ToolCall:
+    tool = next((each for each in TOOLS if each.name == check.tool), TOOLS[0])
+    service = Service.objects.filter(name=check.service).first()
+    chats = Conversation.objects.filter(owner=check.person, deleted_at=None)
+    chat = chats.order_by("-active_at").first() or Conversation(owner=check.person)
+    facts = ToolFacts(
+        name=tool.name, description=tool.description, input_schema={}, annotations=None
+    )
+    risk = classify(facts)
+    message = Message(conversation=chat, role="user")
+    turn = Turn(conversation=chat, question=message, created_at=check.created_at)
+    call = ToolCall(
+        id=check.pk,
+        turn=turn,
+        step=1,
+        position=1,
+        tool_id=f"{check.service}_{tool.name}",
+        tool_name=tool.name,
+        service=service,
+        definition=ToolDefinition(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            first_seen_at=check.created_at,
+        ),
+        arguments=json.dumps(check.arguments),
+        state=ToolCall.State.AWAITING_APPROVAL,
+        risk=risk.level,
+        reasons=list(risk.reasons),
+        why=reasons.NEEDS_APPROVAL[risk.level],
+    )
+    call.approval = Approval(
+        tool_call=call,
+        binding=check.pk.hex,
+        created_at=check.created_at,
+        expires_at=check.expires_at,
+    )
+    return call
+
+
+# --- answering -----------------------------------------------------------------------------------
+def mark_shown(check: AttentionCheck, at: datetime) -> None:
+    AttentionCheck.objects.filter(pk=check.pk, shown_at=None).update(shown_at=at)
+
+
+@transaction.atomic
+def answer(check: AttentionCheck, given: Answer) -> bool:
+    """Store the answer. Return whether it was the first."""
+    mine = AttentionCheck.objects.filter(pk=check.pk, state=State.OPEN)
+    if not mine.update(state=given, answered_at=timezone.now()):
+        return False
+    check.refresh_from_db()
+    _log(check, given)
+    return True
+
+
+def filter_old() -> QuerySet[AttentionCheck]:
+    return AttentionCheck.objects.filter(state=State.OPEN, expires_at__lte=timezone.now())
+
+
+def has_old() -> bool:
+    return filter_old().exists()
+
+
+@transaction.atomic
+def expire_old() -> None:
+    """Let the checks that nobody answered in time expire."""
+    for check in filter_old().select_related("person")[:EXPIRED_AT_ONCE]:
+        if AttentionCheck.objects.filter(pk=check.pk, state=State.OPEN).update(state=State.EXPIRED):
+            _log(check, "expired")
+
+
+def _log(check: AttentionCheck, act: str) -> None:
+    seconds = None
+    if check.answered_at is not None and check.shown_at is not None:
+        seconds = round((check.answered_at - check.shown_at).total_seconds(), 1)
+    person = Who.of(check.person)
+    audit_log.append(
+        [
+            AuditEvent(
+                kind=audit_log.Kind.ATTENTION_CHECK,
+                data={"act": act, "check": str(check.pk), "of": check.tool, "seconds": seconds},
+                actor=person if act in (State.ALLOWED, State.DENIED) else audit_log.SERVER,
+                person=person,
+            )
+        ]
+    )
