@@ -46,7 +46,8 @@ FAILED_SIGN_INS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """One item. The lowest `rank` is the most urgent; `name` is its id on the page."""
+    """One item. The lowest `rank` is the most urgent; `name` is its id on the page. `key` is what
+    has to change before an item comes back that was dismissed; without one, its text."""
 
     name: str
     rank: int
@@ -56,6 +57,7 @@ class Need:
     fact: str
     action: str
     address: str
+    key: str = ""
 
 
 def list_needs(admin: Member, attention: Attention, running: Running) -> list[Need]:
@@ -81,6 +83,11 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
     if admin.has_perm(VIEW_CHECKS):
         needs += _list_check_needs()
     return sorted(needs, key=lambda need: need.rank)
+
+
+def _join(ids: Iterable[object]) -> str:
+    """Return a key that changes when one of these comes or goes."""
+    return " ".join(sorted(map(str, ids)))
 
 
 # --- services and their tools ------------------------------------------------------------------
@@ -168,6 +175,7 @@ def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
         fact=" ".join(filter(None, fact)),
         action=_("Open service"),
         address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
+        key=f"{since} {error.get('kind')} {error.get('message')}",
     )
 
 
@@ -180,7 +188,7 @@ def _list_tool_needs(may_change: bool) -> Iterator[Need]:
         .annotate(is_changed=Exists(confirmed_before))
         .order_by()
         .values("service_id", "service__name", "service__title", "is_changed")
-        .annotate(number=Count("pk"), example=Min("name"))
+        .annotate(number=Count("pk"), example=Min("name"), latest=Max("pk"))
         .order_by("-is_changed", "-number", "service_id")
     )
     for row in rows[:SERVICES_MAX]:
@@ -217,6 +225,7 @@ def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> N
         fact=fact % {"tool": row["example"], "rest": localize(rest)},
         action=action if may_change else _("Open service"),
         address=_get_address(row["service_id"], "tools", may_change),
+        key=f"{number} {row['latest']}",
     )
 
 
@@ -268,6 +277,7 @@ def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[A
         fact=fact,
         action=_("Review"),
         address=reverse("admin:chatapp_approval_changelist") + "?state__exact=open",
+        key=_join(row.pk for row in rows),
     )
 
 
@@ -329,6 +339,7 @@ def _list_allowance_needs() -> Iterator[Need]:
             fact=_describe_use(use),
             action=_("Change allowance"),
             address=reverse("admin:chatapp_allowance_change", args=[allowance.pk]),
+            key=f"{timezone.now():%Y-%m} {int(use.share * 10)}",
         )
 
 
