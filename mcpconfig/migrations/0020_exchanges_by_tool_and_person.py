@@ -28,4 +28,8 @@ class Migration(migrations.Migration):
             model_name='exchange',
             index=models.Index(fields=['tool', '-id'], name='exchanges_of_a_tool'),
         ),
+        migrations.AddIndex(
+            model_name='exchange',
+            index=models.Index(fields=['created_at'], name='exchanges_by_date'),
+        ),
     ]

@@ -55,6 +55,7 @@ class Exchange(models.Model):
         indexes = [
             models.Index(fields=["service", "-id"]),
             models.Index(fields=["operation_id"]),
+            models.Index(fields=["created_at"], name="exchanges_by_date"),
             models.Index(fields=["person_id", "-id"], name="exchanges_of_a_person"),
             models.Index(fields=["tool", "-id"], name="exchanges_of_a_tool"),
         ]

@@ -76,9 +76,7 @@ def _find_draft(request: HttpRequest, draft_id: uuid.UUID | None) -> ProviderDra
     return ProviderDraft(id=uuid.uuid4(), person=person, typed=typed)
 
 
-def _act(
-    pages: ProviderPages, request: HttpRequest, draft: ProviderDraft
-) -> HttpResponseBase:
+def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> HttpResponseBase:
     act = request.POST.get("act", "check")
     if act == "discard":
         ProviderDraft.objects.filter(pk=draft.pk).delete()

@@ -29,7 +29,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLine:
-    """The use of one model, or by one person. `address` is their page, if the reader may open it."""
+    """The use of one model, or by one person. `address` is a page that the reader may open."""
 
     name: str
     calls: int

@@ -125,9 +125,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         own = [
             path("connect/", connect, name=name("connect")),
             path("connect/<uuid:draft_id>/", connect, name=name("connect_draft")),
-            path(
-                "<int:pk>/answer/", self._make_provider_action(self.answer), name=name("answer")
-            ),
+            path("<int:pk>/answer/", self._make_provider_action(self.answer), name=name("answer")),
             path("tools/", self.admin_site.admin_view(self.tools), name=name("tools")),
             path("look/", self._make_action(self.show_local_servers), name=name("look")),
             path("add-server/", self._make_action(self.add_server), name=name("add_server")),
@@ -193,7 +191,9 @@ class ModelProviderAdmin(admin.ModelAdmin):
                 raise PermissionDenied
             return view(request, **captured)
 
-        action: Callable[..., HttpResponseBase] = self.admin_site.admin_view(require_POST(checked_view))
+        action: Callable[..., HttpResponseBase] = self.admin_site.admin_view(
+            require_POST(checked_view)
+        )
         return action
 
     def _make_provider_action(

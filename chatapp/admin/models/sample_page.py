@@ -59,5 +59,3 @@ def stream_page(
 
 def _render_sample(sample: Sample) -> str:
     return render_to_string(f"{FOLDER}/_sample.html", {"sample": sample})
-
-

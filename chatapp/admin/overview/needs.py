@@ -10,7 +10,7 @@ from typing import Any
 
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, localize
@@ -22,10 +22,10 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.admin.attention import Attention, filter_unconfirmed
 from chatapp.audit.audit_log import read_end
-from chatapp.audit.hash_chain import compute_digest, link_hash
+from chatapp.audit.hash_chain import Mark, compute_digest, link_hash
 from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.settings import check_settings
-from chatapp.models import Allowance, Approval, LogEntry, Member, ToolCall, UsageOfDay
+from chatapp.models import Allowance, Approval, LogEntry, LogHead, Member, ToolCall, UsageOfDay
 from chatapp.people.admin_rights import VIEW_CHECKS
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.providers.access.usage import AllowanceUse
@@ -493,10 +493,13 @@ def _list_log_needs() -> Iterator[Need]:
 def find_altered_entry() -> int | None:
     """Verify the last entries of the log: what `manage.py log verify` does for all of it. Return
     the position of the last one that was changed or is missing."""
-    # The end is read first: an entry that comes in between is behind it and does not count.
-    head = read_end()
-    entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
-    found = {entry.position: entry for entry in entries[:LAST_ENTRIES]}
+    # One statement sees the end and the entries before it as they were at the same moment.
+    end = LogHead.objects.filter(pk=1)
+    position, hash_ = Subquery(end.values("position")), Subquery(end.values("hash"))
+    entries = LogEntry.objects.filter(position__lte=position).order_by("-position")
+    rows = list(entries.annotate(end_position=position, end_hash=hash_)[:LAST_ENTRIES])
+    found = {entry.position: entry for entry in rows}
+    head = Mark(position=rows[0].end_position, hash=rows[0].end_hash) if rows else read_end()
     expected = head.hash
     for position in range(head.position, max(head.position - LAST_ENTRIES, 0), -1):
         entry = found.get(position)

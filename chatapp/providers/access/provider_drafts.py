@@ -1,4 +1,4 @@
-"""Drafts of providers: what an admin typed on the page *Add a provider*, with its secrets sealed."""
+"""Drafts of providers: what an admin typed on the page *Add a provider*. Secrets are sealed."""
 
 import json
 import uuid
