@@ -158,6 +158,9 @@ class ProviderForm(forms.ModelForm):
 class AddProviderForm(ProviderForm):
     """The fields of a new provider. An empty key or empty headers keep those of the draft."""
 
+    # The page can be checked without a short name, which is then made from the name.
+    use_required_attribute = False
+
     class Meta(ProviderForm.Meta):
         fields = FIELDS
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from django import forms
 from django.contrib.auth.models import Group
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Q
 from django.http import QueryDict
@@ -63,7 +64,7 @@ def build_rows(
             name=model.name,
             label=model.label,
             abilities=", ".join(_list_abilities(model)) or "–",
-            context=localize(model.context_tokens) if model.context_tokens else "–",
+            context=intcomma(model.context_tokens) if model.context_tokens else "–",
             price=_describe_price(model),
             typed_input=typed.get(f"input_price:{model.name}", ""),
             typed_output=typed.get(f"output_price:{model.name}", ""),

@@ -6,10 +6,11 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format, localize, number_format
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member, ModelProvider, Turn, UsageOfDay
@@ -32,8 +33,8 @@ class UsageLine:
     """The use of one model, or by one person. `address` is a page that the reader may open."""
 
     name: str
-    calls: int
-    tokens: int
+    calls: str
+    tokens: str
     cost: str
     last: date | None = None
     address: str = ""
@@ -91,11 +92,11 @@ def _describe_period(title: str, rows: list[dict[str, Any]], name: str) -> Perio
             costs[row["currency"]] = cost
     tokens = sum(row[f"{name}_tokens"] for row in rows)
     detail = _("%(tokens)s tokens in %(calls)s calls") % {
-        "tokens": localize(tokens),
-        "calls": localize(sum(row[f"{name}_calls"] for row in rows)),
+        "tokens": intcomma(tokens),
+        "calls": intcomma(sum(row[f"{name}_calls"] for row in rows)),
     }
     if unpriced := sum(row[f"{name}_unpriced"] for row in rows):
-        share = _("%(tokens)s tokens without a price") % {"tokens": localize(unpriced)}
+        share = _("%(tokens)s tokens without a price") % {"tokens": intcomma(unpriced)}
         detail = f"{detail}, {share}"
     return Period(title=title, cost=_write_costs(costs), detail=detail)
 
@@ -112,8 +113,8 @@ def _list_models(rows: list[dict[str, Any]]) -> list[UsageLine]:
     lines = [
         UsageLine(
             name=row["model"].partition(":")[2],
-            calls=row["whole_calls"],
-            tokens=row["whole_tokens"],
+            calls=intcomma(row["whole_calls"]),
+            tokens=intcomma(row["whole_tokens"]),
             cost=_write_costs({row["currency"]: row["whole_cost"]}) if row["currency"] else "–",
             last=row["last"],
         )
@@ -131,8 +132,8 @@ def _list_people(rows: QuerySet[UsageOfDay], reader: Member) -> Iterable[UsageLi
         address = reverse("admin:chatapp_member_person", args=[row["person_id"]])
         yield UsageLine(
             name=row["person__username"],
-            calls=row["number"],
-            tokens=row["tokens"],
+            calls=intcomma(row["number"]),
+            tokens=intcomma(row["tokens"]),
             cost=_write_costs({row["currency"]: row["spent"]}) if row["currency"] else "–",
             last=row["last"],
             address=address if may_open else "",
@@ -146,8 +147,8 @@ def _count_errors(provider: ModelProvider, reader: Member) -> dict[str, str]:
     failed = Count("pk", filter=Q(state=Turn.State.FAILED))
     counts = turns.order_by().aggregate(failed=failed, total=Count("pk"))
     text = _("%(failed)s of %(total)s answers failed in %(days)s days") % {
-        "failed": localize(counts["failed"]),
-        "total": localize(counts["total"]),
+        "failed": intcomma(counts["failed"]),
+        "total": intcomma(counts["total"]),
         "days": ERROR_DAYS,
     }
     address = ""

@@ -79,13 +79,15 @@ def find_all(person: Member, text: str) -> Iterator[FoundKind]:
             continue
         rows = tuple(find(text))
         if rows:
-            address = f"{reverse(f'admin:{model}_changelist')}?{urlencode({'q': text})}"
+            address = ""
+            if model:
+                address = f"{reverse(f'admin:{model}_changelist')}?{urlencode({'q': text})}"
             yield FoundKind(
                 title=title,
                 icon=icon,
                 rows=rows[:MOST_OF_A_KIND],
                 has_more=len(rows) > MOST_OF_A_KIND,
-                all_address=address if model else "",
+                all_address=address,
             )
 
 
