@@ -91,7 +91,7 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
         nothing is."""
         query = request.GET.copy()
         since = query.pop("since", [""])[-1]
-        request.GET = query
+        request.GET = query  # type: ignore[assignment]  # Django's lists read it only
         is_asking = "HX-Request" in request.headers
         if is_asking and not self._has_newer(request, since):
             return HttpResponse(status=204)

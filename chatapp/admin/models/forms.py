@@ -162,7 +162,7 @@ class AddProviderForm(ProviderForm):
     use_required_attribute = False
 
     class Meta(ProviderForm.Meta):
-        fields = FIELDS
+        fields = FIELDS  # type: ignore[assignment]  # fewer than those of a stored provider
 
     def __init__(self, *args: Any, draft: ProviderDraft, **kwargs: Any) -> None:
         self.kept = open_secrets(draft)

@@ -71,7 +71,7 @@ def read_usage(provider: ModelProvider, reader: Member) -> ProviderUsage:
     )
 
 
-def _sum_by_model(rows: QuerySet[UsageOfDay], today: date) -> Iterable[dict[str, Any]]:
+def _sum_by_model(rows: QuerySet[UsageOfDay], today: date) -> Iterable[Any]:
     periods = {"today": Q(day=today), "month": Q(day__gte=today.replace(day=1)), "whole": Q()}
     sums: dict[str, Any] = {}
     for name, period in periods.items():

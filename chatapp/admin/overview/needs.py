@@ -495,9 +495,10 @@ def find_altered_entry() -> int | None:
     the position of the last one that was changed or is missing."""
     # One statement sees the end and the entries before it as they were at the same moment.
     end = LogHead.objects.filter(pk=1)
-    position, hash_ = Subquery(end.values("position")), Subquery(end.values("hash"))
-    entries = LogEntry.objects.filter(position__lte=position).order_by("-position")
-    rows = list(entries.annotate(end_position=position, end_hash=hash_)[:LAST_ENTRIES])
+    end_position, end_hash = Subquery(end.values("position")), Subquery(end.values("hash"))
+    entries = LogEntry.objects.filter(position__lte=end_position).order_by("-position")
+    known: Any = entries.annotate(end_position=end_position, end_hash=end_hash)
+    rows = list(known[:LAST_ENTRIES])
     found = {entry.position: entry for entry in rows}
     head = Mark(position=rows[0].end_position, hash=rows[0].end_hash) if rows else read_end()
     expected = head.hash

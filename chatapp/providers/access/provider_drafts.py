@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from typing import Any
 
 from django.http import QueryDict
 from django.utils import timezone
@@ -35,13 +36,15 @@ def keep_typed(draft: ProviderDraft, posted: QueryDict) -> None:
     are never sent there. A changed account has to be checked again."""
     before = draft.typed
     names = (*FIELDS, *CHOICES)
-    typed = {name: posted.get(name, before.get(name, ""))[:MAX_CHARACTERS] for name in names}
-    typed = make_storable({name: text.strip() for name, text in typed.items()})
+    given = {name: str(posted.get(name, before.get(name, ""))) for name in names}
+    typed: dict[str, Any] = make_storable(
+        {name: text[:MAX_CHARACTERS].strip() for name, text in given.items()}
+    )
     # The names of models are chosen on a later part of the page.
     ticked = posted.getlist("model") if "models_shown" in posted else before.get("ticked", [])
     groups = posted.getlist("groups") if "models_shown" in posted else before.get("groups", [])
     prices = {
-        name: text.strip()[:20]
+        name: str(text).strip()[:20]
         for name in posted
         if name.startswith(("input_price:", "output_price:")) and (text := posted[name])
     }
@@ -50,7 +53,7 @@ def keep_typed(draft: ProviderDraft, posted: QueryDict) -> None:
         typed["slug"] = find_free_slug(typed["label"])
     target = f"{typed['kind']} {typed['base_url']}"
     kept = open_secrets(draft) if target == draft.secrets_for else {}
-    sent = {name: posted[name] for name in SECRETS if posted.get(name)}
+    sent = {name: str(posted[name]) for name in SECRETS if posted.get(name)}
     if sent or any(typed[name] != before.get(name) for name in FIELDS[2:]):
         draft.report = None
     draft.typed, draft.secrets_for = typed, target
