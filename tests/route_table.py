@@ -454,6 +454,11 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "chatapp_modelprovider_test": PROVIDER,
     "chatapp_modelprovider_fetch": PROVIDER,
     "chatapp_modelprovider_add": PROVIDER,
+    "chatapp_modelprovider_answer": PROVIDER,
+    "chatapp_modelprovider_connect": {},
+    "chatapp_modelprovider_connect_draft": {"draft_id": "provider_draft"},
+    "hide_need": {},
+    "find": {},
     "policy_simulator": {},
     "policy_questions": {},
     "policy_who_can": {},
@@ -492,5 +497,6 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
 }
 # What an admin without any rights may open.
 ADMIN_PAGES_WITHOUT_RIGHTS = {
-    *("index", "live", "login", "logout", "password_change", "password_change_done", "jsi18n"),
+    *("index", "live", "hide_need", "find"),
+    *("login", "logout", "password_change", "password_change_done", "jsi18n"),
 }

@@ -58,7 +58,8 @@ OWN_PAGES: dict[str, set[str]] = {
     "traces": {"mcpconfig_exchange_operation"},
     "models": {
         *(f"chatapp_modelprovider_{name}" for name in ("tools", "look", "add_server", "test")),
-        *("chatapp_modelprovider_fetch", "mcpconfig_service_export"),
+        *("chatapp_modelprovider_fetch", "chatapp_modelprovider_answer"),
+        "mcpconfig_service_export",
     },
     "system": {"checks", "system", "system_settings", "system_keys"},
     "chats": {"chatapp_conversation_open", "chatapp_conversation_evidence"},

@@ -3,7 +3,7 @@
 from allauth.mfa.models import Authenticator
 
 from chatapp.api import access_tokens
-from chatapp.models import AccessToken, DirectoryAccount, Member, SignInLink, Webhook
+from chatapp.models import AccessToken, DirectoryAccount, Member, ProviderDraft, SignInLink, Webhook
 from mcpconfig.models import ServiceDraft
 
 from .sessions import end_sessions
@@ -23,8 +23,9 @@ def lock_out(member: Member) -> None:
     # A directory does not undo it.
     DirectoryAccount.objects.filter(member=member).update(is_suspended=False)
     member.user_permissions.clear()
-    # They hold secrets that were typed for a new service.
+    # They hold secrets that were typed for a new service or model provider.
     ServiceDraft.objects.filter(person=member).delete()
+    ProviderDraft.objects.filter(person=member).delete()
     for webhook in Webhook.objects.filter(members=member):
         webhook.members.remove(member)
 

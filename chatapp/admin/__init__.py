@@ -15,6 +15,7 @@ from .activity import approvals, conversations, feedback, log, tasks, trials, tu
 from .badges import EMPTY
 from .menu import build_menu
 from .models import chat_models, providers
+from .overview import find, hiding
 from .overview import page as overview
 from .people import (
     access_tokens,
@@ -82,6 +83,8 @@ def build_context(request: HttpRequest) -> dict[str, Any]:
 def get_urls() -> list[Any]:
     pages = {
         "live": ("live/", overview.show_live_part),
+        "hide_need": ("hide/", hiding.hide_need),
+        "find": ("find/", find.show_found),
         "checks": ("checks/", overview.show_checks),
         "system": ("system/", system.show_system),
         "system_settings": ("system/settings/", system.show_settings),

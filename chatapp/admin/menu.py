@@ -115,6 +115,12 @@ SECTIONS = (
         title=_lazy("Models"),
         pages=(
             Page(model="chatapp.modelprovider"),
+            Page(
+                model="chatapp.modelprovider",
+                view="chatapp_modelprovider_connect",
+                title=_lazy("Add a provider"),
+                rights=("chatapp.add_modelprovider", "mcpconfig.change_credential"),
+            ),
             Page(model="chatapp.chatmodel"),
             Page(model="chatapp.usageofday"),
             Page(model="chatapp.allowance"),

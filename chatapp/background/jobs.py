@@ -26,6 +26,7 @@ from chatapp.notifications import devices, due_notifications, push_messages, pus
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
+from chatapp.providers.access import provider_drafts
 from chatapp.server.database import in_database
 from chatapp.simulation import second_opinions
 from mcpconfig.services import service_drafts
@@ -209,8 +210,10 @@ def delete_old_imports() -> None:
 
 @task
 def delete_old_service_drafts() -> None:
-    """Delete what admins typed for services that they did not add; it has secrets."""
+    """Delete what admins typed for services and model providers that they did not add; it has
+    secrets."""
     service_drafts.delete_old_drafts()
+    provider_drafts.delete_old_drafts()
 
 
 def ask_for_opinions(asked: Iterable[SecondOpinion]) -> None:

@@ -17,9 +17,10 @@ from .conversations.plan import Plan
 from .conversations.queued_message import QueuedMessage
 from .conversations.shared_link import SharedLink, SharedLinkReader
 from .conversations.summary import Summary
-from .model_provider import ChatModel, ModelProvider
+from .model_provider import ChatModel, ModelProvider, ProviderDraft
 from .people.access_token import AccessToken
 from .people.directory import DirectoryAccount, DirectoryGroup, DirectoryToken
+from .people.hidden_need import HiddenNeed
 from .people.invitation import Invitation
 from .people.notification import Notification, NotificationPreference, PushDevice, PushKey, Webhook
 from .people.reminder import MailPreference, Reminder
@@ -63,6 +64,7 @@ __all__ = [
     "Conversation",
     "File",
     "Guidance",
+    "HiddenNeed",
     "HousePolicy",
     "ImportPiece",
     "Invitation",
@@ -92,6 +94,7 @@ __all__ = [
     "ProjectFileData",
     "ProjectMember",
     "ProjectPassage",
+    "ProviderDraft",
     "PushDevice",
     "PushKey",
     "Question",

@@ -1,9 +1,12 @@
 """Model providers and models, as admins configure them beside what the environment offers."""
 
 import json
+import uuid
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Self
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -147,6 +150,32 @@ class ModelProvider(models.Model):
 
     def _place(self, field: str) -> str:
         return f"chatapp_modelprovider:{self.pk}:{field}"
+
+
+class ProviderDraft(models.Model):
+    """One provider that an admin is adding, with the result of its check. No chat uses it. It is
+    deleted when the provider is saved."""
+
+    LIFETIME = timedelta(days=1)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    # The fields of the form without secrets, as they were typed.
+    typed = models.JSONField(default=dict)
+    # The key and the headers, as one sealed JSON object.
+    secrets = SealedField(default=b"")
+    # The kind and the address to which the secrets may be sent.
+    secrets_for = models.CharField(max_length=2100, blank=True)
+    report = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("provider draft")
+        verbose_name_plural = _("provider drafts")
+        indexes = [models.Index(fields=["created_at"])]
+
+    def __str__(self) -> str:
+        return str(self.typed.get("label") or self.pk)
 
 
 class ChatModels(models.QuerySet["ChatModel"]):

@@ -27,7 +27,7 @@ class UsageOfDay(models.Model):
         related_name="usage",
     )
     day = models.DateField(_("day"))
-    model = models.CharField(_("model"), max_length=200)
+    model = models.CharField(_("model"), max_length=200, db_index=True)
     currency = models.CharField(_("currency"), max_length=3, blank=True)
     calls = models.PositiveIntegerField(_("calls"), default=0)
     input_tokens = models.PositiveBigIntegerField(_("input tokens"), default=0)

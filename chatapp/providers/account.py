@@ -1,6 +1,7 @@
 """How to reach a model provider: address, key and headers."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from urllib.parse import urlsplit
 
 
@@ -45,6 +46,16 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPrice:
+    """The price of a million tokens that a provider publishes, in US dollars."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+    cache_write: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedModel:
     """A model in a provider's list. Sizes are in tokens; None means that the list does not say."""
 
@@ -55,3 +66,5 @@ class ListedModel:
     takes_pictures: bool | None = None
     takes_documents: bool | None = None
     reasons: bool | None = None
+    takes_tools: bool | None = None
+    price: ListedPrice | None = None

@@ -4,7 +4,12 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
@@ -12,21 +17,29 @@ from django.views.decorators.http import require_safe
 
 from mcpconfig.models import Exchange
 
-from .display import EMPTY, render_json
+from .display import EMPTY, format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
 from .filters import SeveralValuesFilter
 from .operation_page import show_operation
 from .read_only import ReadOnlyMixin
+from .trace_filters import TYPED_FILTERS
+
+FOLDER = "admin/mcpconfig/exchange"
+MAX_DIGITS = 18
+TYPED_NAMES = tuple(each.parameter_name for each in TYPED_FILTERS)
+# What the form of the filters replaces in the address. The list then begins at its first page.
+REPLACED = {*TYPED_NAMES, "p"} - {"live"}
 
 
 @admin.register(Exchange)
 class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No exchanges yet. Requests to services and their responses appear here.")
     list_display = (
-        "created_at",
+        "moment",
         "service",
-        "operation",
+        "operation_link",
         "request_line",
+        "person",
         "status",
         "attempt",
         "response_bytes",
@@ -35,7 +48,10 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_filter = (
         "service",
         *((name, SeveralValuesFilter) for name in ("operation", "status", "era", "kind")),
+        *TYPED_FILTERS,
     )
+    list_display_links = None
+    show_full_result_count = False
     list_select_related = ("service",)
     search_fields = ("=operation_id", "=round_id", "rpc_method")
     date_hierarchy = "created_at"
@@ -62,6 +78,72 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
         view = self.admin_site.admin_view(require_safe(partial(show_operation, self)))
         own = path("operation/<uuid:operation_id>/", view, name="mcpconfig_exchange_operation")
         return [own, *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Exchange]:
+        people = get_user_model().objects.filter(pk=OuterRef("person_id"))
+        exchanges: QuerySet[Exchange] = super().get_queryset(request)
+        return exchanges.annotate(person_name=Subquery(people.values("username")[:1]))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list. While it is live, the page asks for what is new, and gets nothing if
+        nothing is."""
+        query = request.GET.copy()
+        since = query.pop("since", [""])[-1]
+        request.GET = query  # type: ignore[assignment]  # Django's lists read it only
+        is_asking = "HX-Request" in request.headers
+        if is_asking and not self._has_newer(request, since):
+            return HttpResponse(status=204)
+        newest = Exchange.objects.values_list("pk", flat=True).first()
+        context = {
+            "typed": {name: query.get(name, "") for name in TYPED_NAMES},
+            "is_live": bool(query.get("live")),
+            "newest": newest or 0,
+            "now": timezone.localtime(),
+            **(extra_context or {}),
+        }
+        response: HttpResponse = super().changelist_view(request, context)
+        if isinstance(response, TemplateResponse) and response.context_data is not None:
+            changes: Any = response.context_data["cl"]
+            response.context_data |= {
+                "live_query": changes.get_query_string({"live": "on"}, ["p"]),
+                "pause_query": changes.get_query_string(remove=["live"]),
+                "kept": [(name, query[name]) for name in query if name not in REPLACED],
+            }
+            if is_asking:
+                response.template_name = f"{FOLDER}/_tail.html"
+        return response
+
+    def _has_newer(self, request: HttpRequest, since: str) -> bool:
+        """Return whether there are exchanges that the page does not show. The list checks rights
+        itself, so it answers an admin who may not open it."""
+        is_number = since.isascii() and since.isdecimal() and len(since) <= MAX_DIGITS
+        if not is_number or not self.has_view_permission(request):
+            return True
+        return Exchange.objects.filter(pk__gt=int(since)).exists()
+
+    @admin.display(description=_lazy("Created at"), ordering="created_at")
+    def moment(self, exchange: Exchange) -> SafeString:
+        """Return the time with a link. Its id keeps the focus when rows come in above it."""
+        address = reverse("admin:mcpconfig_exchange_change", args=[exchange.pk])
+        time = format_to_the_second(exchange.created_at, "DATETIME_FORMAT")
+        return format_html('<a id="exchange-{}" href="{}">{}</a>', exchange.pk, address, time)
+
+    @admin.display(description=_lazy("Operation"), ordering="operation")
+    def operation_link(self, exchange: Exchange) -> SafeString:
+        address = reverse("admin:mcpconfig_exchange_operation", args=[exchange.operation_id])
+        return format_html(
+            '<a id="operation-{}" href="{}">{}</a>{}',
+            exchange.pk,
+            address,
+            exchange.operation,
+            format_html(" <code>{}</code>", exchange.tool) if exchange.tool else "",
+        )
+
+    @admin.display(description=_lazy("Member"))
+    def person(self, exchange: Exchange) -> str:
+        return str(getattr(exchange, "person_name", None) or EMPTY)
 
     @admin.display(description=_lazy("Request"))
     def request_line(self, exchange: Exchange) -> str:

@@ -2,15 +2,17 @@
 beside what was received."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Min
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -43,6 +45,7 @@ class Span:
     received_headers: SafeString | str
     received_body: SafeString | str
     messages: Sequence[str]
+    try_address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,8 @@ def show_operation(
     if not exchanges:
         raise Http404("No such operation.")
     first = exchanges[0]
-    spans, milliseconds = _build_spans(exchanges)
+    may_try = request.user.has_perm("mcpconfig.change_service")
+    spans, milliseconds = _build_spans(exchanges, _find_definitions(exchanges) if may_try else {})
     context = {
         **admin.site.each_context(request),
         "opts": Exchange._meta,
@@ -85,20 +89,31 @@ def _get_start(exchange: Exchange) -> datetime:
     return exchange.started_at or exchange.created_at - taken
 
 
-def _build_spans(exchanges: Sequence[Exchange]) -> tuple[list[Span], int]:
+def _find_definitions(exchanges: Sequence[Exchange]) -> Mapping[str, str]:
+    """Return the current definition of each tool that these exchanges call, by its name."""
+    names = {each.tool for each in exchanges if each.tool}
+    if not names:
+        return {}
+    tools = exchanges[0].service.definitions.filter(name__in=names, is_current=True)
+    return dict(tools.values_list("name", "hash"))
+
+
+def _build_spans(
+    exchanges: Sequence[Exchange], definitions: Mapping[str, str]
+) -> tuple[list[Span], int]:
     """Return the exchanges in the order of their start, and how long all took in milliseconds."""
     timed = sorted(((_get_start(each), each) for each in exchanges), key=lambda pair: pair[0])
     start = timed[0][0]
     begun = [round((at - start).total_seconds() * 1_000) for at, _each in timed]
     whole = max(at + each.duration_ms for at, (_start, each) in zip(begun, timed, strict=True))
     spans = [
-        _build_span(number, each, at, max(whole, 1))
+        _build_span(number, each, at, max(whole, 1), definitions.get(each.tool, ""))
         for number, (at, (_start, each)) in enumerate(zip(begun, timed, strict=True))
     ]
     return spans, whole
 
 
-def _build_span(number: int, exchange: Exchange, at: int, whole: int) -> Span:
+def _build_span(number: int, exchange: Exchange, at: int, whole: int, definition: str) -> Span:
     width = max(LEAST_WIDTH, WIDTH * exchange.duration_ms // whole)
     failed = exchange.status is None or exchange.status >= 400
     return Span(
@@ -114,7 +129,14 @@ def _build_span(number: int, exchange: Exchange, at: int, whole: int) -> Span:
         received_headers=render_json(exchange.response_headers),
         received_body=render_body(exchange.response_body, exchange.response_bytes),
         messages=describe_messages(exchange),
+        try_address=_get_try_address(exchange, definition) if definition else "",
     )
+
+
+def _get_try_address(exchange: Exchange, definition: str) -> str:
+    """Return the form to try the tool, with the values that this exchange sent."""
+    address = reverse("admin:mcpconfig_service_try", args=[exchange.service_id, definition])
+    return f"{address}?{urlencode({'exchange': exchange.pk})}"
 
 
 def _list_siblings(exchange: Exchange) -> list[Sibling]:

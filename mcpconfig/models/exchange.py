@@ -20,6 +20,9 @@ class Exchange(models.Model):
     operation = models.CharField(_("operation"), max_length=40)
     operation_id = models.UUIDField(_("operation id"))
     round_id = models.CharField(_("round id"), max_length=64, blank=True)
+    tool = models.CharField(_("tool"), max_length=255, blank=True, default="", db_default="")
+    # No foreign key: a trace stays as long as others when its person is deleted.
+    person_id = models.BigIntegerField(_("member ID"), null=True)
     method = models.CharField(_("method"), max_length=10)
     url = models.TextField(_("URL"), blank=True)
     kind = models.CharField(
@@ -52,6 +55,9 @@ class Exchange(models.Model):
         indexes = [
             models.Index(fields=["service", "-id"]),
             models.Index(fields=["operation_id"]),
+            models.Index(fields=["created_at"], name="exchanges_by_date"),
+            models.Index(fields=["person_id", "-id"], name="exchanges_of_a_person"),
+            models.Index(fields=["tool", "-id"], name="exchanges_of_a_tool"),
         ]
 
     def __str__(self) -> str:

@@ -65,6 +65,12 @@ class ExchangeRecord:
         return self.rpc_method == "tools/call"
 
     @property
+    def tool(self) -> str:
+        """The name of the tool that this request calls; empty for any other request."""
+        name = self.params.get("name") if isinstance(self.params, dict) else None
+        return name if self.is_tool_call and isinstance(name, str) else ""
+
+    @property
     def was_turned_away(self) -> bool:
         """Whether the server refused the request before it processed it, by what HTTP says: it
         answered with a challenge, or with the time to wait. A bare status may come from anywhere,

@@ -154,7 +154,11 @@ async def _connect(
         # The exchanges are stored also if a person pressed Stop.
         with anyio.move_on_after(LIMITS.goodbye_seconds, shield=True):
             await recording.record_exchanges(
-                service, operation, wire, target.secrets if target else []
+                service,
+                operation,
+                wire,
+                target.secrets if target else [],
+                acting.user_id if acting else None,
             )
 
 

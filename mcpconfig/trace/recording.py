@@ -43,7 +43,11 @@ def use_round(identity: str) -> Iterator[None]:
 
 
 async def record_exchanges(
-    service: Service, operation: str, wire: Wire, secrets: Iterable[str]
+    service: Service,
+    operation: str,
+    wire: Wire,
+    secrets: Iterable[str],
+    person_id: int | None = None,
 ) -> None:
     """Store an operation's exchanges, a little later and together with those of other operations.
 
@@ -59,6 +63,7 @@ async def record_exchanges(
         round_id=_round_id.get(),
         exchanges=wire.exchanges,
         secrets=list(secrets),
+        person_id=person_id,
     )
     if settings.TRACE_DELAY_SECONDS > 0 and _queue.add(entry):
         return
@@ -74,6 +79,7 @@ class TraceEntry:
     round_id: str
     exchanges: list[ExchangeRecord]
     secrets: list[str]
+    person_id: int | None = None
 
 
 class TraceQueue:
@@ -161,6 +167,7 @@ def _build_rows(entry: TraceEntry) -> list[dict[str, Any]]:
         "operation": entry.operation,
         "operation_id": uuid.uuid4(),
         "round_id": entry.round_id,
+        "person_id": entry.person_id,
         "created_at": timezone.now(),
     }
     secrets = list_secret_forms(entry.secrets)
@@ -174,6 +181,7 @@ def _build_fields(exchange: ExchangeRecord, secrets: list[str]) -> dict[str, Any
         "kind": exchange.kind,
         "rpc_method": exchange.rpc_method[:100],
         "rpc_id": exchange.rpc_id[:100],
+        "tool": _mask_text(exchange.tool, secrets)[:255],
         "era": _mask_text(exchange.request_headers.get("mcp-protocol-version", ""), secrets)[:20],
         "attempt": exchange.attempt,
         "status": exchange.status,

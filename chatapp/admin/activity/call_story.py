@@ -529,6 +529,13 @@ def _list_links(call: ToolCall, reader: Member, *, may_read: bool) -> Iterator[L
             address=reverse("admin:chatapp_logentry_changelist")
             + f"?conversation_id={conversation}&call_id={call.pk}",
         )
+    if address := _get_try_address(call, reader):
+        yield Link(
+            icon="send",
+            title=_("Replay in Try it"),
+            text=_("Opens the form with these values. It sends nothing"),
+            address=address,
+        )
     if call.definition_id is not None and reader.has_perm("mcpconfig.view_tooldefinition"):
         yield Link(
             icon="tools",
@@ -545,6 +552,18 @@ def _list_links(call: ToolCall, reader: Member, *, may_read: bool) -> Iterator[L
             address=reverse("admin:policy_who_can")
             + f"?{urlencode({'service': call.service_id, 'tool': call.tool_name})}",
         )
+
+
+def _get_try_address(call: ToolCall, reader: Member) -> str:
+    """Return the form to try the tool as it is now, with the values of this call."""
+    if call.service is None or not reader.has_perm("mcpconfig.change_service"):
+        return ""
+    tools = call.service.definitions.filter(name=call.tool_name, is_current=True)
+    definition = tools.values_list("hash", flat=True).first()
+    if definition is None:
+        return ""
+    address = reverse("admin:mcpconfig_service_try", args=[call.service_id, definition])
+    return f"{address}?{urlencode({'call': call.pk})}"
 
 
 def _name(person: Member | None) -> str:

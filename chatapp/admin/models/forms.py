@@ -8,9 +8,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.models import ChatModel, ModelProvider
+from chatapp.models import ChatModel, ModelProvider, ProviderDraft
 from chatapp.providers import environment
 from chatapp.providers.access.accounts import describe_key_place
+from chatapp.providers.access.provider_drafts import FIELDS, SECRETS, open_secrets
 from chatapp.providers.events import ProviderError
 
 Kind = ModelProvider.Kind
@@ -152,6 +153,43 @@ class ProviderForm(forms.ModelForm):
             self.instance.set_key(self.cleaned_data["key"])
         if self.cleaned_data["headers"] or place == KeyPlace.ENVIRONMENT:
             self.instance.set_headers(self.cleaned_data["headers"])
+
+
+class AddProviderForm(ProviderForm):
+    """The fields of a new provider. An empty key or empty headers keep those of the draft."""
+
+    # The page can be checked without a short name, which is then made from the name.
+    use_required_attribute = False
+
+    class Meta(ProviderForm.Meta):
+        fields = FIELDS  # type: ignore[assignment]  # fewer than those of a stored provider
+
+    def __init__(self, *args: Any, draft: ProviderDraft, **kwargs: Any) -> None:
+        self.kept = open_secrets(draft)
+        super().__init__(*args, initial=draft.typed, **kwargs)
+        self.fields["key_place"].choices = [  # type: ignore[attr-defined]
+            (place.value, place.label) for place in (KeyPlace.STORED, KeyPlace.NONE)
+        ]
+        for name in SECRETS:
+            if name in self.kept:
+                self.fields[name].help_text = _("Entered. Leave it empty to keep it.")
+
+    def clean_key(self) -> str:
+        self._add_kept("key")
+        return super().clean_key()
+
+    def clean_headers(self) -> dict[str, str]:
+        self._add_kept("headers")
+        return super().clean_headers()
+
+    def _add_kept(self, name: str) -> None:
+        self.cleaned_data[name] = self.cleaned_data[name] or self.kept.get(name, "")
+
+    def clean(self) -> dict[str, Any]:
+        """Forget a kept key that is not used any more."""
+        if self.cleaned_data.get("key_place") == KeyPlace.NONE and not self.data.get("key"):
+            self.cleaned_data["key"] = ""
+        return super().clean()
 
 
 class ModelForm(forms.ModelForm):

@@ -1,7 +1,8 @@
 """The admin of model providers: settings, tests, fetching models, and finding local servers."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from asgiref.sync import async_to_sync
 from django import forms
@@ -9,7 +10,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -19,9 +20,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chatapp.models import ChatModel, ModelProvider
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.providers.access import fetched_models, local_servers
 from chatapp.providers.access.accounts import build_account, describe_key_place
 from chatapp.providers.account import ListedModel
@@ -30,13 +33,18 @@ from chatapp.providers.model_facts import find_end_date
 from chatapp.providers.stream_reading import MAX_COUNT
 from mcpconfig.admin.read_only import ReadOnlyMixin
 from mcpconfig.admin.service_pages import may_change_credentials
+from mcpconfig.services.own_services import TOO_OFTEN, claim_look
 
-from . import preflight
+from . import model_rows, preflight
+from .add_provider import add_provider
 from .environment_accounts import list_environment_accounts
 from .forms import ProviderForm
+from .model_rows import TermsProblem
+from .provider_usage import read_usage
+from .sample_page import FOLDER, stream_page
 
-FOLDER = "admin/chatapp/modelprovider"
 VIEW_SERVICES = "mcpconfig.view_service"
+MAX_NAME = 150
 CONTEXT_TOKENS_FIELD = forms.IntegerField(required=False, min_value=1, max_value=MAX_COUNT)
 CONTEXT_SIZE_MISSING = _lazy(
     "%(server)s silently cuts long chats. Enter the context size on the page of each model. "
@@ -111,7 +119,13 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         name = "chatapp_modelprovider_{}".format
+        connect = self.admin_site.admin_view(
+            require_http_methods(["GET", "HEAD", "POST"])(partial(add_provider, self))
+        )
         own = [
+            path("connect/", connect, name=name("connect")),
+            path("connect/<uuid:draft_id>/", connect, name=name("connect_draft")),
+            path("<int:pk>/answer/", self._make_provider_action(self.answer), name=name("answer")),
             path("tools/", self.admin_site.admin_view(self.tools), name=name("tools")),
             path("look/", self._make_action(self.show_local_servers), name=name("look")),
             path("add-server/", self._make_action(self.add_server), name=name("add_server")),
@@ -167,23 +181,27 @@ class ModelProviderAdmin(admin.ModelAdmin):
         }
         return TemplateResponse(request, f"{FOLDER}/tools.html", context)
 
-    def _make_action(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    def _make_action(
+        self, view: Callable[..., HttpResponseBase]
+    ) -> Callable[..., HttpResponseBase]:
         """Wrap a view so that it accepts only POST and requires the permission to change."""
 
-        def checked_view(request: HttpRequest, **captured: Any) -> HttpResponse:
+        def checked_view(request: HttpRequest, **captured: Any) -> HttpResponseBase:
             if not self.has_change_permission(request):
                 raise PermissionDenied
             return view(request, **captured)
 
-        action: Callable[..., HttpResponse] = self.admin_site.admin_view(require_POST(checked_view))
+        action: Callable[..., HttpResponseBase] = self.admin_site.admin_view(
+            require_POST(checked_view)
+        )
         return action
 
     def _make_provider_action(
-        self, view: Callable[[HttpRequest, ModelProvider], HttpResponse]
-    ) -> Callable[..., HttpResponse]:
+        self, view: Callable[[HttpRequest, ModelProvider], HttpResponseBase]
+    ) -> Callable[..., HttpResponseBase]:
         """Wrap a view as `_make_action` does, and pass it the provider instead of its id."""
 
-        def provider_view(request: HttpRequest, pk: int) -> HttpResponse:
+        def provider_view(request: HttpRequest, pk: int) -> HttpResponseBase:
             provider = self.get_object(request, str(pk))
             if provider is None:
                 raise Http404("No such provider.")
@@ -206,15 +224,82 @@ class ModelProviderAdmin(admin.ModelAdmin):
         ) % {"number": len(listed)}
         return self._render_result(request, title, provider=provider, listed=listed)
 
+    def answer(self, request: HttpRequest, provider: ModelProvider) -> HttpResponseBase:
+        """Stream one short answer of a model, to see that it works. It costs a few tokens."""
+        title = _("The test failed")
+        model = request.POST.get("sample_model", "").strip()
+        if not 0 < len(model) <= MAX_NAME or not model.isprintable():
+            messages.error(request, _("Choose a model for the answer."))
+            return redirect("admin:chatapp_modelprovider_change", provider.pk)
+        person = cast(Member, request.user)
+        if not claim_look(person):
+            messages.error(request, str(TOO_OFTEN))
+            return redirect("admin:chatapp_modelprovider_change", provider.pk)
+        try:
+            account = build_account(provider)
+        except ProviderError as error:
+            return self._render_result(request, title, provider=provider, error=error)
+        tested = {"of": f"{provider.slug}:{model}"}
+        audit_log.append(
+            [AuditEvent(kind=audit_log.Kind.MODEL_TESTED, data=tested, actor=Who.of(person))]
+        )
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": _("A short answer of %(model)s") % {"model": model},
+            "provider": provider,
+            "back": reverse("admin:chatapp_modelprovider_change", args=[provider.pk]),
+            "back_text": _("Back to %(provider)s") % {"provider": provider},
+        }
+        return stream_page(request, context, kind=provider.kind, account=account, model=model)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the usage of the provider above its settings."""
+        context = dict(extra_context or {})
+        provider = self.get_object(request, object_id)
+        if provider is not None and request.user.has_perm("chatapp.view_usageofday"):
+            context["usage"] = read_usage(provider, cast(Member, request.user))
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return response
+
     def fetch(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
             title = _("The models could not be fetched")
             return self._render_result(request, title, provider=provider, error=error)
+        return self._render_choices(request, provider, listed)
+
+    def _render_choices(
+        self,
+        request: HttpRequest,
+        provider: ModelProvider,
+        listed: tuple[ListedModel, ...],
+        problem: str = "",
+    ) -> HttpResponse:
         known = set(provider.chat_models.values_list("name", flat=True))
-        rows = [(model, model.name in known, find_end_date(model.name)) for model in listed]
-        return self._render_result(request, _("Choose models"), provider=provider, choices=rows)
+        posted = request.POST
+        rows = model_rows.build_rows(
+            listed, known, posted.getlist("model"), cast("dict[str, str]", posted)
+        )
+        return self._render_result(
+            request,
+            _("Choose models"),
+            422 if problem else 200,
+            provider=provider,
+            choices=rows,
+            problem=problem,
+            may_type_prices=len(rows) <= model_rows.MAX_TYPED,
+            access=model_rows.list_access(posted.get("access", "")),
+            groups=model_rows.list_groups(posted.getlist("groups")),
+            currency=posted.get("currency") or "USD",
+        )
 
     def add_models(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         """Add the chosen models with the facts that the provider lists now."""
@@ -224,7 +309,11 @@ class ModelProviderAdmin(admin.ModelAdmin):
         except ProviderError as error:
             title = _("The models could not be fetched")
             return self._render_result(request, title, provider=provider, error=error)
-        added = fetched_models.save_models(provider, listed, chosen)
+        try:
+            terms = model_rows.read_terms(request.POST, chosen)
+        except TermsProblem as problem:
+            return self._render_choices(request, provider, listed, str(problem))
+        added = fetched_models.save_models(provider, listed, chosen, terms)
         messages.success(
             request,
             ngettext("Added %(number)s model.", "Added %(number)s models.", added)
@@ -234,7 +323,12 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     def show_local_servers(self, request: HttpRequest) -> HttpResponse:
         servers = async_to_sync(local_servers.find_servers)()
-        return self._render_result(request, _("Model servers on this machine"), servers=servers)
+        return self._render_result(
+            request,
+            _("Model servers on this machine"),
+            servers=servers,
+            server_access=model_rows.list_access("everyone"),
+        )
 
     def add_server(self, request: HttpRequest) -> HttpResponse:
         server = async_to_sync(local_servers.find_server)(request.POST.get("address", ""))
@@ -250,7 +344,12 @@ class ModelProviderAdmin(admin.ModelAdmin):
                 request, _("Context size: %(problem)s") % {"problem": " ".join(error.messages)}
             )
             return redirect("admin:chatapp_modelprovider_changelist")
-        provider = fetched_models.save_server(server)
+        try:
+            terms = model_rows.read_terms(request.POST, (), "everyone")
+        except TermsProblem as problem:
+            messages.error(request, str(problem))
+            return redirect("admin:chatapp_modelprovider_changelist")
+        provider = fetched_models.save_server(server, terms)
         count = len(server.models)
         text = ngettext(
             "Added %(provider)s with %(number)s model.",
@@ -262,14 +361,16 @@ class ModelProviderAdmin(admin.ModelAdmin):
             messages.warning(request, CONTEXT_SIZE_MISSING % {"server": server.label})
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
-    def _render_result(self, request: HttpRequest, title: str, **values: Any) -> HttpResponse:
+    def _render_result(
+        self, request: HttpRequest, title: str, status: int = 200, **values: Any
+    ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": title,
             **values,
         }
-        return TemplateResponse(request, f"{FOLDER}/result.html", context)
+        return TemplateResponse(request, f"{FOLDER}/result.html", context, status=status)
 
 
 def _fetch_models(provider: ModelProvider) -> tuple[ListedModel, ...]:

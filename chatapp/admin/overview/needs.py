@@ -10,7 +10,7 @@ from typing import Any
 
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, localize
@@ -22,10 +22,19 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.admin.attention import Attention, filter_unconfirmed
 from chatapp.audit.audit_log import read_end
-from chatapp.audit.hash_chain import compute_digest, link_hash
+from chatapp.audit.hash_chain import Mark, compute_digest, link_hash
 from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.settings import check_settings
-from chatapp.models import Allowance, Approval, LogEntry, Member, PolicyChange, ToolCall, UsageOfDay
+from chatapp.models import (
+    Allowance,
+    Approval,
+    LogEntry,
+    LogHead,
+    Member,
+    PolicyChange,
+    ToolCall,
+    UsageOfDay,
+)
 from chatapp.people.admin_rights import VIEW_CHECKS
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.providers.access.usage import AllowanceUse
@@ -46,7 +55,8 @@ FAILED_SIGN_INS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """One item. The lowest `rank` is the most urgent; `name` is its id on the page."""
+    """One item. The lowest `rank` is the most urgent; `name` is its id on the page. `key` is what
+    has to change before an item comes back that was dismissed; without one, its text."""
 
     name: str
     rank: int
@@ -56,6 +66,7 @@ class Need:
     fact: str
     action: str
     address: str
+    key: str = ""
 
 
 def list_needs(admin: Member, attention: Attention, running: Running) -> list[Need]:
@@ -83,6 +94,11 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
     if admin.has_perm(VIEW_CHECKS):
         needs += _list_check_needs()
     return sorted(needs, key=lambda need: need.rank)
+
+
+def _join(ids: Iterable[object]) -> str:
+    """Return a key that changes when one of these comes or goes."""
+    return " ".join(sorted(map(str, ids)))
 
 
 # --- services and their tools ------------------------------------------------------------------
@@ -170,6 +186,7 @@ def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
         fact=" ".join(filter(None, fact)),
         action=_("Open service"),
         address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
+        key=f"{since} {error.get('kind')} {error.get('message')}",
     )
 
 
@@ -182,7 +199,7 @@ def _list_tool_needs(may_change: bool) -> Iterator[Need]:
         .annotate(is_changed=Exists(confirmed_before))
         .order_by()
         .values("service_id", "service__name", "service__title", "is_changed")
-        .annotate(number=Count("pk"), example=Min("name"))
+        .annotate(number=Count("pk"), example=Min("name"), latest=Max("pk"))
         .order_by("-is_changed", "-number", "service_id")
     )
     for row in rows[:SERVICES_MAX]:
@@ -219,6 +236,7 @@ def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> N
         fact=fact % {"tool": row["example"], "rest": localize(rest)},
         action=action if may_change else _("Open service"),
         address=_get_address(row["service_id"], "tools", may_change),
+        key=f"{number} {row['latest']}",
     )
 
 
@@ -270,6 +288,7 @@ def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[A
         fact=fact,
         action=_("Review"),
         address=reverse("admin:chatapp_approval_changelist") + "?state__exact=open",
+        key=_join(row.pk for row in rows),
     )
 
 
@@ -289,6 +308,7 @@ def _list_change_needs(admin: Member) -> Iterator[Need]:
             % {"author": author, "time": timesince(since, depth=1)},
             action=_("Review"),
             address=reverse("admin:chatapp_policychange_change", args=[change.pk]),
+            key=str(since),
         )
 
 
@@ -350,6 +370,7 @@ def _list_allowance_needs() -> Iterator[Need]:
             fact=_describe_use(use),
             action=_("Change allowance"),
             address=reverse("admin:chatapp_allowance_change", args=[allowance.pk]),
+            key=f"{timezone.now():%Y-%m} {int(use.share * 10)}",
         )
 
 
@@ -503,10 +524,14 @@ def _list_log_needs() -> Iterator[Need]:
 def find_altered_entry() -> int | None:
     """Verify the last entries of the log: what `manage.py log verify` does for all of it. Return
     the position of the last one that was changed or is missing."""
-    # The end is read first: an entry that comes in between is behind it and does not count.
-    head = read_end()
-    entries = LogEntry.objects.filter(position__lte=head.position).order_by("-position")
-    found = {entry.position: entry for entry in entries[:LAST_ENTRIES]}
+    # One statement sees the end and the entries before it as they were at the same moment.
+    end = LogHead.objects.filter(pk=1)
+    end_position, end_hash = Subquery(end.values("position")), Subquery(end.values("hash"))
+    entries = LogEntry.objects.filter(position__lte=end_position).order_by("-position")
+    known: Any = entries.annotate(end_position=end_position, end_hash=end_hash)
+    rows = list(known[:LAST_ENTRIES])
+    found = {entry.position: entry for entry in rows}
+    head = Mark(position=rows[0].end_position, hash=rows[0].end_hash) if rows else read_end()
     expected = head.hash
     for position in range(head.position, max(head.position - LAST_ENTRIES, 0), -1):
         entry = found.get(position)

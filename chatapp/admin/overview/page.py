@@ -21,6 +21,7 @@ from chatapp.models import Member
 from chatapp.people.admin_rights import VIEW_CHECKS
 
 from .charts import list_charts
+from .hiding import WAYS, hash_facts, split_hidden
 from .needs import list_needs
 from .running import Running, count_running
 
@@ -54,8 +55,11 @@ def show_live_part(request: HttpRequest) -> HttpResponse:
 def _build_live(person: Member, attention: Attention) -> dict[str, Any]:
     may_view_turns = person.has_perm("chatapp.view_turn")
     running = count_running() if may_view_turns else Running()
+    needs, hidden = split_hidden(person, list_needs(person, attention, running))
     return {
-        "needs": list_needs(person, attention, running),
+        "needs": [(need, hash_facts(need)) for need in needs],
+        "hidden": hidden,
+        "ways": [(value, title) for value, (title, _duration) in WAYS.items()],
         "running": running if may_view_turns else None,
         "now": timezone.localtime(),
     }

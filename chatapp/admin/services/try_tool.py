@@ -37,6 +37,8 @@ from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import explain_refusal
 
+from .copied_values import CopiedValues, copy_values
+
 _CONFIRMATION_SIGNER = Signer(salt="chatapp.trial.confirmed")
 NOT_SHOWN = _lazy("This form could not be read. Review the request again.")
 MAX_RECENT = 5
@@ -93,7 +95,7 @@ def try_tool(
     """Show the form. A POST shows the confirmation, and a confirmed POST runs the tool."""
     definition = get_object_or_404(service.definitions, hash=definition_hash)
     if request.method != "POST":
-        return _render_form(pages, request, definition, _get_initial_values(request, definition))
+        return _show_form(pages, request, definition)
     values = TypedValues.from_request(request, definition)
     act = request.POST.get("act", "")
     try:
@@ -113,6 +115,19 @@ def try_tool(
         return _render_form(
             pages, request, definition, values, refused.sentence, status=refused.status
         )
+
+
+def _show_form(
+    pages: ServicePages, request: MemberRequest, definition: ToolDefinition
+) -> HttpResponse:
+    """Show the form, with the values of an earlier call or trial if the address names one."""
+    copied = copy_values(request, definition)
+    if isinstance(copied, HttpResponse):
+        return copied
+    if copied is None:
+        return _render_form(pages, request, definition, _get_initial_values(request, definition))
+    values = TypedValues.from_arguments(definition, copied.arguments)
+    return _render_form(pages, request, definition, values, copied=copied, status=200)
 
 
 def _get_initial_values(request: MemberRequest, definition: ToolDefinition) -> TypedValues:
@@ -218,6 +233,7 @@ def _render_form(
     problem: str = "",
     problems: Mapping[str, str] | None = None,
     status: int = 422,
+    copied: CopiedValues | None = None,
 ) -> HttpResponse:
     service, person = definition.service, request.user
     judgement = judge(service, definition, person)
@@ -237,6 +253,7 @@ def _render_form(
         "schema": draw_hidden(format_json_value(definition.input_schema)),
         "trial_id": uuid.uuid4(),
         "problem": problem,
+        "copied": copied,
         "recent": recent[:MAX_RECENT],
     }
     return pages.render_page(request, "try", context, status if problem else 200)

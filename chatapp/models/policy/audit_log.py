@@ -110,6 +110,9 @@ class LogEntry(models.Model):
         TOKEN_REVOKED = "token.revoked", _("access token revoked")
         TRIAL_SENT = "trial.sent", _("trial started")
         TRIAL_ENDED = "trial.ended", _("outcome of a trial")
+        VALUES_COPIED = "trial.values_copied", _("values of a call copied to try the tool")
+        MODEL_TESTED = "model.tested", _("model tested")
+        NEED_HIDDEN = "overview.hidden", _("item of the overview hidden")
 
     position = models.PositiveBigIntegerField(_("position"), primary_key=True)
     at = models.DateTimeField(_("time"), help_text=_("Time of the database server."))

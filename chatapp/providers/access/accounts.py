@@ -20,11 +20,15 @@ def build_account(provider: ModelProvider) -> Account:
     """Return the account, checked without a request. Raise ProviderError for what is missing."""
     if provider.key_place == KeyPlace.ENVIRONMENT:
         return environment.read_account(provider.kind)
+    return build_own_account(provider, *_read_secrets(provider))
+
+
+def build_own_account(provider: ModelProvider, key: str, headers: dict[str, str]) -> Account:
+    """Return the account of a row with these secrets, which need not be stored yet."""
     names = build_names(provider)
     environment.check_address(
         provider.base_url, _("The address of %(provider)s") % {"provider": provider.label}
     )
-    key, headers = _read_secrets(provider)
     if provider.key_place == KeyPlace.STORED and not key:
         raise missing_key_error(names)
     environment.check_key(key, names.key_variable)

@@ -1,10 +1,11 @@
 """Reads the lists of models of OpenAI and of compatible servers. Imports no SDK."""
 
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from pathlib import PurePosixPath
 from typing import Any
 
-from chatapp.providers.account import ListedModel
+from chatapp.providers.account import ListedModel, ListedPrice
 
 # OpenAI lists all of its models at one address, not only those for chats.
 NOT_FOR_CHAT = (
@@ -21,6 +22,10 @@ MAX_NAME = 180
 MAX_LABEL = 100
 # No model reads or writes as many tokens.
 MAX_TOKENS = 10**9
+# More than any model costs for a million tokens, and what a column can store.
+MAX_PRICE = Decimal(100_000)
+MILLION = Decimal(1_000_000)
+SMALLEST_PRICE = Decimal("0.000001")
 
 
 def read_models(answer: object) -> tuple[ListedModel, ...] | None:
@@ -86,7 +91,45 @@ def _read_model(row: object) -> ListedModel | None:
         takes_pictures=None if takes is None else "image" in takes,
         takes_documents=None if takes is None else "file" in takes,
         reasons=None if knows is None else bool({"reasoning", "thinking"} & knows),
+        takes_tools=_read_tools(row),
+        price=_read_price(row),
     )
+
+
+def _read_tools(row: dict[str, Any]) -> bool | None:
+    """Return whether the model takes tools, from the parameters that OpenRouter lists."""
+    takes = _read_words(row, ("supported_parameters",))
+    return None if takes is None else "tools" in takes
+
+
+def _read_price(row: dict[str, Any]) -> ListedPrice | None:
+    """Return the price in the form of OpenRouter: dollars for one token, as text. A price that
+    depends on the request is negative there and is left out."""
+    prompt, completion = (
+        _read_token_price(row, "prompt"),
+        _read_token_price(row, "completion"),
+    )
+    if prompt is None or completion is None:
+        return None
+    return ListedPrice(
+        input=prompt,
+        output=completion,
+        cached=_read_token_price(row, "input_cache_read"),
+        cache_write=_read_token_price(row, "input_cache_write"),
+    )
+
+
+def _read_token_price(row: dict[str, Any], name: str) -> Decimal | None:
+    said = _read_path(row, ("pricing", name))
+    if not isinstance(said, str) or len(said) > MAX_LABEL:
+        return None
+    try:
+        price = Decimal(said) * MILLION
+    except InvalidOperation:
+        return None
+    if not price.is_finite() or not 0 <= price < MAX_PRICE:
+        return None
+    return price.quantize(SMALLEST_PRICE)
 
 
 def _clean_label(label: str) -> str:

@@ -1,0 +1,266 @@
+"""The admin page *Add a provider*: it checks address, key, list of models and a short answer before
+anything is saved, and saves the provider with its models in one go."""
+
+import uuid
+from dataclasses import asdict
+from functools import partial
+from typing import Any, cast
+
+from asgiref.sync import async_to_sync
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
+
+from chatapp.models import Member, ModelProvider, ProviderDraft
+from chatapp.providers.access import provider_check, provider_drafts
+from chatapp.providers.access.fetched_models import save_models
+from chatapp.providers.access.provider_check import CheckReport, Sample
+from chatapp.providers.account import ListedModel
+from chatapp.providers.events import ProviderError
+from chatapp.providers.registry import PROVIDERS
+from mcpconfig.services.own_services import TOO_OFTEN, claim_look
+
+from . import model_rows
+from .forms import AddProviderForm
+from .model_rows import TermsProblem
+from .provider_templates import TEMPLATES, get_template
+from .sample_page import FOLDER, stream_page
+
+ProviderPages = admin.ModelAdmin
+MAX_NAME = 150
+STEP_NAMES = {
+    "address": _lazy("Address"),
+    "key": _lazy("Key"),
+    "models": _lazy("Models"),
+    "answer": _lazy("Answer"),
+    "tools": _lazy("Tools"),
+}
+NOT_CHECKED = _lazy("Check this account before you add the provider.")
+NOT_SAVED = _lazy("Nothing was saved. Correct the marked fields.")
+
+
+def add_provider(
+    pages: ProviderPages, request: HttpRequest, draft_id: uuid.UUID | None = None
+) -> HttpResponseBase:
+    """Show the page. A POST checks the account, streams an answer, adds the provider, or discards
+    the draft."""
+    if not pages.has_add_permission(request):
+        raise PermissionDenied
+    draft = _find_draft(request, draft_id)
+    if request.method != "POST":
+        return _render(pages, request, draft, AddProviderForm(draft=draft))
+    try:
+        return _act(pages, request, draft)
+    except ProviderDraft.DoesNotExist:
+        messages.warning(request, _("This page was saved or discarded in another window."))
+        return redirect("admin:chatapp_modelprovider_changelist")
+
+
+def _find_draft(request: HttpRequest, draft_id: uuid.UUID | None) -> ProviderDraft:
+    person = cast(Member, request.user)
+    if draft_id is not None:
+        draft = provider_drafts.find_draft(person, draft_id)
+        if draft is None:
+            raise Http404("No such draft.")
+        return draft
+    template = get_template(request.GET.get("template", ""))
+    typed = {"kind": str(template.kind), "base_url": template.base_url}
+    typed |= {"label": str(template.label), "key_place": str(template.key_place)}
+    return ProviderDraft(id=uuid.uuid4(), person=person, typed=typed)
+
+
+def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> HttpResponseBase:
+    act = request.POST.get("act", "check")
+    if act == "discard":
+        ProviderDraft.objects.filter(pk=draft.pk).delete()
+        return redirect("admin:chatapp_modelprovider_changelist")
+    provider_drafts.keep_typed(draft, request.POST)
+    provider_drafts.save_draft(draft)
+    form = AddProviderForm(_read_form(draft), draft=draft)
+    if act in ("save", "save_off"):
+        return _save(pages, request, draft, form, is_enabled=act == "save")
+    if not form.is_valid():
+        return _render(pages, request, draft, form, status=422)
+    if not claim_look(cast(Member, request.user)):
+        return _render(pages, request, draft, form, problem=str(TOO_OFTEN), status=429)
+    if act == "answer":
+        return _stream_answer(pages, request, draft, form)
+    draft.report = {"check": _check(draft, form).to_json()}
+    provider_drafts.save_draft(draft)
+    return redirect("admin:chatapp_modelprovider_connect_draft", draft.pk)
+
+
+def _read_form(draft: ProviderDraft) -> dict[str, Any]:
+    return {name: draft.typed[name] for name in provider_drafts.FIELDS} | {"key": "", "headers": ""}
+
+
+def _check(draft: ProviderDraft, form: AddProviderForm) -> CheckReport:
+    try:
+        account = provider_drafts.build_draft_account(draft, form.cleaned_data["headers"])
+    except ProviderError as error:
+        return provider_check.fail_settings(error)
+    return async_to_sync(provider_check.check_account)(draft.typed["kind"], account)
+
+
+def _stream_answer(
+    pages: ProviderPages, request: HttpRequest, draft: ProviderDraft, form: AddProviderForm
+) -> HttpResponseBase:
+    refuse = partial(_render, pages, request, draft, form, status=422)
+    model = draft.typed["sample_model"]
+    if draft.report is None:
+        return refuse(problem=str(NOT_CHECKED))
+    if not model or len(model) > MAX_NAME or not model.isprintable():
+        return refuse(problem=_("Choose a model for the answer."))
+    try:
+        account = provider_drafts.build_draft_account(draft, form.cleaned_data["headers"])
+    except ProviderError as error:
+        return refuse(problem=error.message)
+    context = {
+        **pages.admin_site.each_context(request),
+        "opts": pages.opts,
+        "title": _("A short answer of %(model)s") % {"model": model},
+        "back": reverse("admin:chatapp_modelprovider_connect_draft", args=[draft.pk]),
+        "back_text": _("Continue"),
+    }
+    return stream_page(
+        request,
+        context,
+        kind=draft.typed["kind"],
+        account=account,
+        model=model,
+        keep=partial(_keep_sample, draft.pk, draft.report),
+    )
+
+
+def _keep_sample(draft_id: uuid.UUID, report: dict[str, Any], sample: Sample) -> None:
+    drafts = ProviderDraft.objects.filter(pk=draft_id)
+    drafts.update(report=report | {"sample": asdict(sample)})
+
+
+# --- save ----------------------------------------------------------------------------------------
+def _save(
+    pages: ProviderPages,
+    request: HttpRequest,
+    draft: ProviderDraft,
+    form: AddProviderForm,
+    *,
+    is_enabled: bool,
+) -> HttpResponse:
+    refuse = partial(_render, pages, request, draft, form, status=422)
+    report = provider_drafts.read_report(draft)
+    if report is None:
+        return refuse(problem=str(NOT_CHECKED))
+    if is_enabled and report.blocking is not None:
+        return refuse(problem=_describe_blocking(report))
+    if not form.is_valid():
+        return refuse(problem=str(NOT_SAVED))
+    try:
+        models = [*report.models, *_read_more_models(draft, report)]
+        extra = {model.name for model in models[len(report.models) :]}
+        names = {each.name for each in models} & {*draft.typed["ticked"], *extra}
+        terms = model_rows.read_terms(request.POST, names)
+    except TermsProblem as problem:
+        return refuse(problem=_("Nothing was saved. %(problem)s") % {"problem": problem})
+    try:
+        with transaction.atomic():
+            # Another request may add the same draft: only one finds its row.
+            if not ProviderDraft.objects.filter(pk=draft.pk).delete()[0]:
+                raise ProviderDraft.DoesNotExist
+            form.instance.is_enabled = is_enabled
+            provider: ModelProvider = form.save()
+            form.store_secrets()
+            added = save_models(provider, models, names, terms)
+            text = _("Added after a check of its address.")
+            pages.log_addition(request, provider, text)
+    except IntegrityError:
+        form.add_error("slug", _("This name is taken. Choose another one."))
+        return refuse(problem=str(NOT_SAVED))
+    text = ngettext(
+        "Added %(provider)s with %(number)s model.",
+        "Added %(provider)s with %(number)s models.",
+        added,
+    )
+    messages.success(request, text % {"provider": provider, "number": added})
+    return redirect("admin:chatapp_modelprovider_change", provider.pk)
+
+
+def _read_more_models(draft: ProviderDraft, report: CheckReport) -> list[ListedModel]:
+    """Return the models that the admin entered by name and the provider does not list."""
+    listed = {model.name for model in report.models}
+    names = dict.fromkeys(line.strip() for line in draft.typed["more_models"].splitlines())
+    for name in names:
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise TermsProblem(_("“%(name)s” is not the name of a model.") % {"name": name[:40]})
+    return [ListedModel(name=name) for name in names if name and name not in listed]
+
+
+def _describe_blocking(report: CheckReport) -> str:
+    reason = report.blocking.detail if report.blocking else ""
+    return _("It cannot be used yet: %(reason)s You can save it without enabling it.") % {
+        "reason": reason
+    }
+
+
+# --- page ----------------------------------------------------------------------------------------
+def _render(
+    pages: ProviderPages,
+    request: HttpRequest,
+    draft: ProviderDraft,
+    form: AddProviderForm,
+    *,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    report, sample, typed = (
+        provider_drafts.read_report(draft),
+        provider_drafts.read_sample(draft),
+        draft.typed,
+    )
+    models = report.models if report else ()
+    is_new = draft._state.adding
+    template = get_template(request.GET.get("template", "")) if is_new else None
+    context = {
+        **pages.admin_site.each_context(request),
+        "opts": pages.opts,
+        "title": _("Add a provider"),
+        "templates": TEMPLATES,
+        "template": template,
+        "form": form,
+        "problem": problem,
+        "address": reverse("admin:chatapp_modelprovider_connect")
+        if is_new
+        else reverse("admin:chatapp_modelprovider_connect_draft", args=[draft.pk]),
+        "report": report,
+        "steps": _list_steps(report),
+        "seconds": round(report.milliseconds / 1000, 1) if report else 0,
+        "blocking": _describe_blocking(report) if report and report.blocking else "",
+        "sample": sample,
+        "sample_model": typed.get("sample_model") or _choose_model(typed.get("kind", ""), models),
+        "rows": model_rows.build_rows(
+            models, ticked=typed.get("ticked") or (), prices=typed.get("prices")
+        ),
+        "may_type_prices": len(models) <= model_rows.MAX_TYPED,
+        "more_models": typed.get("more_models", ""),
+        "currency": typed.get("currency") or "USD",
+        "access": model_rows.list_access(typed.get("access", "")),
+        "groups": model_rows.list_groups(typed.get("groups") or ()),
+    }
+    return TemplateResponse(request, f"{FOLDER}/connect.html", context, status=status)
+
+
+def _list_steps(report: CheckReport | None) -> list[tuple[Any, Any]]:
+    return [(STEP_NAMES[step.name], step) for step in report.steps] if report else []
+
+
+def _choose_model(kind: str, models: tuple[ListedModel, ...]) -> str:
+    """Return the first usual model of this kind of provider that it lists, or its first one."""
+    names = [model.name for model in models]
+    usual = PROVIDERS[kind].models if kind in PROVIDERS else {}
+    return next((name for name in usual if name in names), names[0] if names else "")
