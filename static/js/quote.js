@@ -70,7 +70,7 @@ const quote = () => {
 
 export default (at, { type }) => {
   button = at;
-  button.onmousedown = (event) => event.preventDefault();
+  button.onmousedown = (it) => it.preventDefault();
   type === "click" ? quote() : follow();
 };
 document.onselectionchange = () => getSelection().isCollapsed && show();
