@@ -2,12 +2,12 @@ const find = (what) => document.querySelector(what);
 const byId = (id) => document.getElementById(id);
 const fire = (at, name) => at.dispatchEvent(new Event(name, { bubbles: true }));
 const onOpen = (begin) => (addEventListener("opened", begin), begin());
-// The message box: Enter sends, arrows choose a suggestion.
+// The message box: Enter sends, arrows choose.
 {
   const picker = () => byId("picker");
   let form, text, mention, sent = "";
 
-  const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$/)?.[0] || "";
+  const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$|^\/[^@]*$/)?.[0] || "";
   const leave = () => {
     picker().replaceChildren();
     text.focus();
@@ -16,7 +16,7 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
   const read = () => {
     const before = mention.value;
     mention.value = word();
-    if (before || mention.value || /^(\/|$)/.test(text.value)) htmx.trigger(picker(), "typed");
+    if (before || mention.value || !text.value) htmx.trigger(picker(), "typed");
   };
   addEventListener("keydown", (it) => {
     if (!form) return;
@@ -34,7 +34,7 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
   addEventListener("click", (it) => {
     const { fill, at, named } = it.target.closest("[data-fill]")?.dataset || {};
     if (fill == null) return;
-    it.preventDefault();
+    fill && it.preventDefault();
     const kept = text.value.replace(named ?? text.value, "").trim();
     text.setRangeText((kept && kept + "\n\n") + fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : 1e9, "end");
     at ? leave() : text.focus();

@@ -87,7 +87,8 @@ def _render_diagram(request: MemberRequest, code: CodeBlock) -> tuple[HttpRespon
     sources = " ".join(map(request.build_absolute_uri, scripts)) or "'none'"
     policy = (
         f"sandbox allow-scripts; default-src 'none'; script-src {sources}; "
-        f"style-src 'unsafe-inline' {request.build_absolute_uri(style)}; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+        f"style-src 'unsafe-inline' {request.build_absolute_uri(style)}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     )
     return render(request, "chat/diagram.html", context), policy
 

@@ -1,0 +1,59 @@
+"""Formulas in a browser: their font is our own, and only pages with a formula load it."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.wire.script import Answer
+
+from .browser import Visit, ask_in_new_chat, expect_over
+
+pytestmark = pytest.mark.gate
+FONT = "stix-two-math"
+LOADED = """async () => {
+    await document.fonts.ready;
+    const loaded = [...document.fonts].filter((font) => font.status === "loaded");
+    return loaded.map((font) => font.family);
+}"""
+# The middle of an operator of the line, and of a fraction's bar beside it, in pixels.
+HEIGHTS = """(math) => ["mo", "mfrac"].map((name) => {
+    const { top, height } = math.querySelector(name).getBoundingClientRect();
+    return top + height / 2;
+})"""
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_loaded"),
+    [
+        ("What is a sum?", "A sum: $$a = \\sum_{n=1}^{9} \\frac{1}{n^2} \\in \\mathbb{R}$$", True),
+        ("What is no formula?", "It costs $5, *really*.", False),
+    ],
+)
+def test_only_a_page_with_a_formula_loads_the_font(
+    visit: Visit, question: str, text: str, is_loaded: bool
+) -> None:
+    tab = visit.tab()
+    fonts: list[str] = []
+    tab.on("request", lambda each: fonts.append(each.url) if FONT in each.url else None)
+    tab.goto("/")
+    assert fonts == []
+    ask_in_new_chat(tab, visit.house.model.answers(question, Answer(text=text)))
+    expect_over(tab)
+    assert len(fonts) == is_loaded
+    assert tab.evaluate(LOADED) == (["Formulas"] if is_loaded else [])
+    if is_loaded:
+        assert (
+            tab.locator("math")
+            .evaluate("(math) => getComputedStyle(math).fontFamily")
+            .startswith("Formulas")
+        )
+
+
+def test_a_fraction_stands_on_the_axis_of_its_line(visit: Visit) -> None:
+    tab = visit.tab()
+    answer = Answer(text="$$a = \\frac{1}{2}$$")
+    ask_in_new_chat(tab, visit.house.model.answers("What is a half?", answer))
+    expect_over(tab)
+    expect(tab.locator("math")).to_be_visible()
+    tab.evaluate(LOADED)
+    operator, fraction = tab.locator("math").evaluate(HEIGHTS)
+    assert abs(operator - fraction) < 2
