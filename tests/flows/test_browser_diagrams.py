@@ -1,5 +1,7 @@
 """Mermaid diagrams of answers in a browser: drawn on a click, in a frame that reaches nothing."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
@@ -36,7 +38,7 @@ def fence(code: str) -> str:
     return f"```mermaid\n{code}```\n"
 
 
-def begin(visit: Visit, question: str, *codes: str, **options: object) -> Page:
+def begin(visit: Visit, question: str, *codes: str, **options: Any) -> Page:
     tab = visit.tab(**options)
     text = "\n".join(map(fence, codes))
     ask_in_new_chat(tab, visit.house.model.answers(question, Answer(text=text, chunk=200)))

@@ -1,7 +1,6 @@
 """Formulas in a browser: their font is our own, and only pages with a formula load it."""
 
 import pytest
-from playwright.sync_api import expect
 
 from tests.wire.script import Answer
 
@@ -14,11 +13,6 @@ LOADED = """async () => {
     const loaded = [...document.fonts].filter((font) => font.status === "loaded");
     return loaded.map((font) => font.family);
 }"""
-# The middle of an operator of the line, and of a fraction's bar beside it, in pixels.
-HEIGHTS = """(math) => ["mo", "mfrac"].map((name) => {
-    const { top, height } = math.querySelector(name).getBoundingClientRect();
-    return top + height / 2;
-})"""
 
 
 @pytest.mark.parametrize(
@@ -46,14 +40,3 @@ def test_only_a_page_with_a_formula_loads_the_font(
             .evaluate("(math) => getComputedStyle(math).fontFamily")
             .startswith("Formulas")
         )
-
-
-def test_a_fraction_stands_on_the_axis_of_its_line(visit: Visit) -> None:
-    tab = visit.tab()
-    answer = Answer(text="$$a = \\frac{1}{2}$$")
-    ask_in_new_chat(tab, visit.house.model.answers("What is a half?", answer))
-    expect_over(tab)
-    expect(tab.locator("math")).to_be_visible()
-    tab.evaluate(LOADED)
-    operator, fraction = tab.locator("math").evaluate(HEIGHTS)
-    assert abs(operator - fraction) < 2
