@@ -67,6 +67,10 @@ UNUSED_FEATURES = (
 )
 
 
+# What the frame of a diagram loads. The frame has no origin, so any other page may load it too.
+OPEN_FILES = ("vendor/mermaid-", "js/diagram.", "css/diagram.")
+
+
 class IsolationHeaders(MiddlewareMixin):
     """Adds the headers that Django has no setting for. It is the first middleware, so that every
     answer has them, including files, refusals and errors."""
@@ -79,8 +83,10 @@ class IsolationHeaders(MiddlewareMixin):
     )
 
     def process_response(
-        self, _request: HttpRequest, response: HttpResponseBase
+        self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
+        if request.path.removeprefix(settings.STATIC_URL).startswith(OPEN_FILES):
+            response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         for name, value in self.HEADERS.items():
             response.headers.setdefault(name, value)
         return response

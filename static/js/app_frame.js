@@ -1,5 +1,4 @@
-// Talks to the frame of an app. Shape, size and number of its messages are checked here; the server
-// decides about calls.
+// Talks to the frame of an app. The server decides about calls.
 const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3, BUSY_TRIES = 60;
 const METHODS = { __proto__: null }, apps = new Set();
 
@@ -7,7 +6,7 @@ const tell = (app, message) => app.frame.contentWindow?.postMessage({ jsonrpc: "
 
 const note = ({ box }, name) => box.querySelector("[data-app-note]").textContent = box.dataset[name];
 
-const get = async (address, options) => (await fetch(address, options)).json();
+const get = async (...all) => (await fetch(...all)).json();
 
 METHODS.ping = () => ({});
 
@@ -27,7 +26,7 @@ METHODS["ui/notifications/size-changed"] = ({ frame }, { height }) => {
   frame.style.height = `${height}px`;
 };
 
-// The whole link is shown, and only a person opens it.
+// Only a person opens it.
 METHODS["ui/open-link"] = (app, { url }) => {
   const link = URL.parse(url);
   if (!/^https?:$/.test(link?.protocol) || link.href.length > 2e3) return { isError: true };
@@ -37,7 +36,7 @@ METHODS["ui/open-link"] = (app, { url }) => {
   return {};
 };
 
-// Only into an empty box, so that nobody sends it with their own text.
+// Only into an empty box.
 METHODS["ui/message"] = (app, { content }) => {
   const box = byId("message");
   const words = [content].flat().map((block) => block?.type === "text" ? block.text : "").join("\n");
@@ -99,8 +98,6 @@ const show = (root) => {
 };
 
 window.onmessage = hear;
-addEventListener("click", ({ target }) => {
-  target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", "");
-});
+addEventListener("click", ({ target }) => target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", ""));
 addEventListener("painted", ({ target }) => show(target.parentElement));
 show(document);

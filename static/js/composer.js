@@ -2,12 +2,12 @@ const find = (what) => document.querySelector(what);
 const byId = (id) => document.getElementById(id);
 const fire = (at, name) => at.dispatchEvent(new Event(name, { bubbles: true }));
 const onOpen = (begin) => (addEventListener("opened", begin), begin());
-// The message box: Enter sends, arrows choose a suggestion.
+// The message box: Enter sends, arrows choose.
 {
   const picker = () => byId("picker");
   let form, text, mention, sent = "";
 
-  const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$/)?.[0] || "";
+  const word = () => text.value.slice(0, text.selectionEnd).match(/(?<!\S)@\S*$|^\/[^@]*$/)?.[0] || "";
   const leave = () => {
     picker().replaceChildren();
     text.focus();
@@ -16,25 +16,25 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
   const read = () => {
     const before = mention.value;
     mention.value = word();
-    if (before || mention.value || /^(\/|$)/.test(text.value)) htmx.trigger(picker(), "typed");
+    if (before || mention.value || !text.value) htmx.trigger(picker(), "typed");
   };
-  addEventListener("keydown", (event) => {
+  addEventListener("keydown", (it) => {
     if (!form) return;
-    const { key } = event, offers = [text, ...picker().querySelectorAll(`[data-typed="${CSS.escape(word())}"] .btn`)];
-    const at = offers.indexOf(event.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    const { key } = it, offers = [text, ...picker().querySelectorAll(`[data-typed="${CSS.escape(word())}"] .btn`)];
+    const at = offers.indexOf(it.target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
     if (key === "Escape" && picker().firstElementChild) leave();
-    else if (at < 0 || event.shiftKey || event.keyCode === 229) return;
+    else if (at < 0 || it.shiftKey || it.keyCode === 229) return;
     else if (offers[1] && step) offers.at((at + step) % offers.length).focus();
     else if (offers[1] && !at && word() && /Enter|Tab/.test(key)) offers[1].click();
     else if (!at && key === "Enter") form.requestSubmit();
     else return;
-    event.preventDefault();
+    it.preventDefault();
   });
 
-  addEventListener("click", (event) => {
-    const { fill, at, named } = event.target.closest("[data-fill]")?.dataset || {};
+  addEventListener("click", (it) => {
+    const { fill, at, named } = it.target.closest("[data-fill]")?.dataset || {};
     if (fill == null) return;
-    event.preventDefault();
+    fill && it.preventDefault();
     const kept = text.value.replace(named ?? text.value, "").trim();
     text.setRangeText((kept && kept + "\n\n") + fill, at ? text.selectionEnd - word().length : 0, at ? text.selectionEnd : 1e9, "end");
     at ? leave() : text.focus();
@@ -46,10 +46,10 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
     ({ text, mention } = form.elements);
     text.oninput = read;
     // A long text becomes a file.
-    text.onpaste = (event) => {
-      const data = event.clipboardData, words = data.getData("text");
+    text.onpaste = (it) => {
+      const data = it.clipboardData, words = data.getData("text");
       const given = words[1e4] ? words : !words && data.files[0] && data.files;
-      if (given) use(byId("drop"), event, given);
+      if (given) use(byId("drop"), it, given);
     };
     form.addEventListener("htmx:before:request", () => { sent = text.value; });
     form.addEventListener("htmx:after:request", ({ target, detail: { ctx } }) => {

@@ -22,12 +22,12 @@ export default (at, { type, target }, given) => {
     return add(given.big ? made.files : given);
   }
   at.hidden &&= target === at;
-  at.ondragover = (event) => event.preventDefault();
-  at.onpointermove = at.ondragleave = at.ondrop = (event) => {
-    event.preventDefault();
+  at.ondragover = (it) => it.preventDefault();
+  at.onpointermove = at.ondragleave = at.ondrop = (it) => {
+    it.preventDefault();
     at.hidden = true;
-    if (event.type !== "drop") return;
-    const { items, files } = event.dataTransfer;
+    if (it.type !== "drop") return;
+    const { items, files } = it.dataTransfer;
     // No browser can send a folder.
     [...items].some((each) => each.webkitGetAsEntry()?.isDirectory) ? tell(at.dataset.folder) : add(files);
   };

@@ -1,10 +1,10 @@
 // Shortcuts, and the focus after a decision.
 {
-  addEventListener("keydown", (event) => {
-    const keys = (event.ctrlKey || event.metaKey ? "ctrl+" : "") + (event.altKey ? "alt+" : "") + (event.shiftKey ? "shift+" : "") + event.code;
+  addEventListener("keydown", (it) => {
+    const keys = (it.ctrlKey || it.metaKey ? "ctrl+" : "") + (it.altKey ? "alt+" : "") + (it.shiftKey ? "shift+" : "") + it.code;
     const element = find(`[data-shortcut="${keys}"]`);
-    if (!element || event.defaultPrevented || find(":popover-open")) return;
-    event.preventDefault();
+    if (!element || it.defaultPrevented || find(":popover-open")) return;
+    it.preventDefault();
     element.matches("button") ? element.click() : element.focus();
   });
 

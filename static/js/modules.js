@@ -1,9 +1,9 @@
 // Loads a module when its element is used.
-const use = (at, event, given) => {
+const use = (at, it, given) => {
   if (!at) return;
-  at.popoverTargetElement || event.preventDefault();
-  import(at.dataset.module).then((it) => it.default(at, event, given)).catch(() => event.type === "click" && tell());
+  at.popoverTargetElement || it.preventDefault();
+  import(at.dataset.module).then((its) => its.default(at, it, given)).catch(() => it.type === "click" && tell());
 };
-addEventListener("click", (event) => use(event.target.closest("[data-module]"), event));
-document.addEventListener("selectionchange", (event) => getSelection().isCollapsed || use(find("[data-quote]"), event));
-addEventListener("dragenter", (event) => event.dataTransfer.types.includes("Files") && use(byId("drop"), event));
+addEventListener("click", (it) => use(it.target.closest("[data-module]"), it));
+document.addEventListener("selectionchange", (it) => getSelection().isCollapsed || use(find("[data-quote]"), it));
+addEventListener("dragenter", (it) => it.dataTransfer.types.includes("Files") && use(byId("drop"), it));

@@ -9,14 +9,14 @@ addEventListener("htmx:finally:request", ({ target }) => {
   if (palette.matches(":popover-open") && !palette.contains(document.activeElement)) box.focus();
 });
 
-palette.onkeydown = (event) => {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.isComposing) return;
+palette.onkeydown = (it) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[it.key];
+  if (it.isComposing) return;
   if (step) {
     const stops = [box, ...palette.querySelectorAll("li a, li button")];
-    event.preventDefault();
+    it.preventDefault();
     if (!isOld) stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
-  } else if (/^\S$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && event.target.closest("li")) box.focus();
+  } else if (/^\S$/u.test(it.key) && !it.ctrlKey && !it.metaKey && !it.altKey && it.target.closest("li")) box.focus();
 };
 
 export default () => isOld == null || box.select();

@@ -4,9 +4,9 @@ let button;
 
 // The selection in each text of one message.
 const findRanges = () => {
-  const selection = getSelection(), ranges = [];
-  if (selection.isCollapsed) return ranges;
-  const all = selection.getRangeAt(0);
+  const whole = getSelection(), ranges = [];
+  if (whole.isCollapsed) return ranges;
+  const all = whole.getRangeAt(0);
   let message;
   for (const text of document.querySelectorAll("#thread :is(.bubble, .prose)")) {
     if (!all.intersectsNode(text) || message && !message.contains(text)) continue;
@@ -43,10 +43,10 @@ const follow = () => {
 
 // Without what cannot be selected.
 const read = (range) => {
-  const selection = getSelection();
-  selection.removeAllRanges();
-  selection.addRange(range);
-  return selection.toString().trim();
+  const whole = getSelection();
+  whole.removeAllRanges();
+  whole.addRange(range);
+  return whole.toString().trim();
 };
 
 const quote = () => {
@@ -70,7 +70,7 @@ const quote = () => {
 
 export default (at, { type }) => {
   button = at;
-  button.onmousedown = (event) => event.preventDefault();
+  button.onmousedown = (it) => it.preventDefault();
   type === "click" ? quote() : follow();
 };
 document.onselectionchange = () => getSelection().isCollapsed && show();

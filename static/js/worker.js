@@ -1,5 +1,5 @@
 // Push messages and static files. The server adds VERSION and FILES.
-const on = (name, act) => addEventListener(name, (event) => event.waitUntil(act(event)));
+const on = (name, act) => addEventListener(name, (it) => it.waitUntil(act(it)));
 
 on("activate", async () => {
   for (const name of await caches.keys()) if (name !== VERSION) await caches.delete(name);
@@ -18,4 +18,4 @@ const keep = async (request) => {
   await cache.match(request) ?? await cache.add(request);
   return cache.match(request);
 };
-addEventListener("fetch", (event) => FILES.test(event.request.url) && event.respondWith(keep(event.request).catch(() => fetch(event.request))));
+addEventListener("fetch", (it) => FILES.test(it.request.url) && it.respondWith(keep(it.request).catch(() => fetch(it.request))));

@@ -83,16 +83,21 @@ class Firefox:
         url = f"http://{self.host}{path}"
         self.command("browsingContext.navigate", context=self.tab, url=url, wait="complete")
 
-    def read(self, expression: str) -> Any:
+    def read(self, expression: str, context: str = "") -> Any:
         """The value of an expression of JavaScript: a string, number, boolean or null."""
         answer = self.command(
             "script.evaluate",
             expression=expression,
-            target={"context": self.tab},
+            target={"context": context or self.tab},
             awaitPromise=True,
         )
         assert answer["type"] == "success", answer
         return answer["result"].get("value")
+
+    def find_frames(self) -> list[str]:
+        """The contexts of the frames in the page."""
+        tree = self.command("browsingContext.getTree", root=self.tab)["contexts"][0]
+        return [child["context"] for child in tree["children"]]
 
     def find(self, role: str, name: str) -> str:
         """The shared id of the one element of this role and name, once it is there."""

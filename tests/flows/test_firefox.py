@@ -57,3 +57,20 @@ def test_a_call_is_asked_allowed_and_answered(house: House, tmp_path: Path, scre
         firefox.expect_text(question)
         firefox.assert_clean()
     assert sum(line.endswith(f" {thing}") for line in house.effects.lines) == 1
+
+
+def test_a_diagram_is_drawn_in_its_frame(house: House, tmp_path: Path) -> None:
+    text = "```mermaid\nflowchart LR\n  A[Ask] --> B[Approve]\n```\n"
+    question = house.model.answers("Draw it in Firefox", Answer(text=text))
+    house.clear_drafts()
+    host = urlsplit(house.server.address).netloc
+    with open_firefox(tmp_path / "profile", host, dark=False, width=1280, height=800) as firefox:
+        sign_in(firefox, house.installation.password)
+        firefox.fill("Message", question + ENTER)
+        firefox.click("link", "Show diagram")
+        firefox.wait(lambda: len(firefox.find_frames()) == 1, "the frame")
+        (frame,) = firefox.find_frames()
+        drawn = "document.querySelector('#drawing svg')?.textContent ?? ''"
+        firefox.wait(lambda: "Approve" in firefox.read(drawn, frame), "the diagram")
+        assert firefox.read("origin", frame) == "null"
+        assert firefox.strangers == []

@@ -1,19 +1,21 @@
-"""Code that a browser can show as a page: HTML and SVG."""
+"""Code that a browser can show as a page or as a diagram: HTML, SVG and Mermaid."""
 
-from typing import Final
+from typing import Final, Literal
 
 from .values import CodeBlock
+
+PreviewKind = Literal["", "page", "diagram"]
 
 # SVG stands in a page, so that it is as wide as its frame and faults of its XML do not hide it.
 _SVG_PAGE: Final = (
     "<!doctype html><style>body{{margin:0}}svg{{max-width:100%;height:auto}}</style>{svg}"
 )
-_LANGUAGES: Final = frozenset({"html", "svg"})
+_KINDS: Final[dict[str, PreviewKind]] = {"html": "page", "svg": "page", "mermaid": "diagram"}
 
 
-def is_page(language: str) -> bool:
-    """Whether code with this name after its fence has a preview."""
-    return language.strip().lower() in _LANGUAGES
+def find_preview_kind(language: str) -> PreviewKind:
+    """Return what code with this name after its fence can be shown as; empty for other code."""
+    return _KINDS.get(language.strip().lower(), "")
 
 
 def build_page(code: CodeBlock) -> str:

@@ -17,7 +17,7 @@ from django.utils.translation import get_language
 
 from chatapp.rendering.markdown.stream import count_figures
 
-from .code_page import is_page
+from .code_page import find_preview_kind
 
 # Longer code is folded.
 SHOWN_LINES: Final = 40
@@ -41,15 +41,15 @@ def add_controls(html: str, place: tuple[uuid.UUID, int, int], first: int = 0) -
         address = reverse("answer-figure", args=[*place, next(numbers)])
         lines = figure["rest"].count("\n") if figure["kind"] == "code" else 0
         folded = lines if lines > SHOWN_LINES else 0
-        has_preview = figure["kind"] == "code" and is_page(figure["name"])
-        controls = _render_controls(figure["kind"], folded, has_preview, get_language())
+        preview = find_preview_kind(figure["name"]) if figure["kind"] == "code" else ""
+        controls = _render_controls(figure["kind"], folded, preview, get_language())
         return figure["start"] + controls.replace(_PLACE, address) + figure["rest"]
 
     return _FIGURE.sub(insert, html)
 
 
 @lru_cache(maxsize=256)
-def _render_controls(kind: str, lines: int, has_preview: bool, language: str | None) -> str:
+def _render_controls(kind: str, lines: int, preview: str, language: str | None) -> str:
     """A template for each code block would take longer than all the rest of it."""
-    context = {"address": _PLACE, "lines": lines, "has_preview": has_preview}
+    context = {"address": _PLACE, "lines": lines, "preview": preview}
     return render_to_string(f"chat/_{kind}_controls.html", context).strip()

@@ -10,6 +10,8 @@ from chatapp.models import Conversation
 from chatapp.people.refused import Refused
 from chatapp.views.access import MemberRequest, for_members
 
+from .picker import SLASH
+
 
 @for_members("POST")
 def keep(request: MemberRequest) -> HttpResponse:
@@ -20,6 +22,8 @@ def keep(request: MemberRequest) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.UNPROCESSABLE_ENTITY)
     kept = form.cleaned_data
     chat_id = kept.pop("chat")
+    if SLASH.fullmatch(kept["text"]):
+        kept["text"] = ""  # the name of a command or a prompt
     conversation = Conversation.of(request.user, chat_id) if chat_id else None
     try:
         drafts.keep_draft(request.user, conversation, **kept)

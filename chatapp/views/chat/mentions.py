@@ -1,4 +1,4 @@
-"""Suggestions for the word at the cursor: mentions after `@`, prompts after `/`."""
+"""Suggestions for the word at the cursor: mentions after `@`, commands and prompts after `/`."""
 
 from django.http import HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
@@ -12,8 +12,10 @@ from .picker import close_picker, render_step
 
 
 def suggest(request: MemberRequest) -> HttpResponseBase:
-    """`mention` is the word before the cursor where it begins with `@`."""
-    return _suggest_mentions(request) if request.POST.get("mention") else prompts.suggest(request)
+    """`mention` is what is before the cursor: a word that begins with `@`, or all of a message that
+    begins with `/`."""
+    is_mention = request.POST.get("mention", "").startswith("@")
+    return _suggest_mentions(request) if is_mention else prompts.suggest(request)
 
 
 @for_members("POST")

@@ -1,12 +1,10 @@
 """The command palette: what a person can do or open from every page, found as they type."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -14,9 +12,9 @@ from chatapp.approvals.inbox import read_person_facts
 from chatapp.conversations.search import find_titles
 from chatapp.models import Conversation
 from chatapp.models.conversations.search_index import split_words
-from chatapp.rendering.highlights import mark_words
 from chatapp.views.access import MemberRequest, find_row, for_members
 
+from .commands import Entry, choose_entries, list_commands, mark_entry
 from .conversations import read_open_chat
 
 MOST_CHATS = 6
@@ -44,19 +42,6 @@ APPROVER_PLACE = ("stand-ins", gettext_lazy("Delegates"), "people")
 ADMIN_PLACE = ("admin:index", gettext_lazy("Admin"), "gear")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A line of the palette: a link to `address`, or with a `field` a form that sends it there.
-    `keys` is its shortcut on every page."""
-
-    label: str
-    address: str
-    icon: str
-    field: tuple[str, str] | None = None
-    keys: str = ""
-    marked: SafeString = SafeString()
-
-
 @for_members("GET")
 def palette(request: MemberRequest) -> HttpResponse:
     """Return the entries with all words in their labels; without words, all commands and pages,
@@ -67,28 +52,15 @@ def palette(request: MemberRequest) -> HttpResponse:
     if words:
         chats.append(_build_search(text))
     groups = (
-        (_("Commands"), _choose(_list_commands(request), words)),
-        (_("Chats"), [_mark(each, words) for each in chats]),
-        (_("Go to"), _choose(_list_places(request), words)),
+        (_("Commands"), choose_entries(list_commands(_find_current(request)), words)),
+        (_("Chats"), [mark_entry(each, words) for each in chats]),
+        (_("Go to"), choose_entries(_list_places(request), words)),
     )
     context = {
         "groups": [(label, entries) for label, entries in groups if entries],
         "count": sum(len(entries) for _label, entries in groups),
     }
     return render(request, "chat/_palette_entries.html", context)
-
-
-def _choose(entries: Iterator[Entry], words: Sequence[str]) -> list[Entry]:
-    """Return the entries in whose label each word begins one, marked."""
-    return [
-        _mark(entry, words)
-        for entry in entries
-        if all(any(part.startswith(word) for part in split_words(entry.label)) for word in words)
-    ]
-
-
-def _mark(entry: Entry, words: Sequence[str]) -> Entry:
-    return replace(entry, marked=mark_words(entry.label, list(words)))
 
 
 def _build_link(chat: Conversation) -> Entry:
@@ -99,33 +71,6 @@ def _build_search(text: str) -> Entry:
     label = _("Search messages for “%(words)s”") % {"words": text.strip()}
     address = reverse("search", query={"q": text})
     return Entry(label=label, address=address, icon="search", keys="Enter")
-
-
-def _list_commands(request: MemberRequest) -> Iterator[Entry]:
-    yield Entry(label=_("New chat"), address=reverse("home"), icon="new", keys="Ctrl J")
-    chat = _find_current(request)
-    if chat is None:
-        return
-
-    def build(name: str, label: str, icon: str, field: tuple[str, str] | None = None) -> Entry:
-        address = reverse(name, args=[chat.pk])
-        return Entry(label=label, address=address, icon=icon, field=field)
-
-    yield build("chat-instructions", _("Edit the instructions of this chat"), "pen")
-    if not chat.is_temporary:
-        if chat.pinned_at:
-            yield build("pin-chat", _("Unpin this chat"), "pin", ("pin", "no"))
-        else:
-            yield build("pin-chat", _("Pin this chat"), "pin", ("pin", "yes"))
-        if chat.archived_at:
-            label = _("Move this chat back to the list")
-            yield build("archive-chat", label, "archive", ("archive", "no"))
-        else:
-            yield build("archive-chat", _("Archive this chat"), "archive", ("archive", "yes"))
-        yield build("share-chat", _("Share this chat"), "share")
-    yield build("export-chat", _("Export this chat"), "export")
-    yield build("print-chat", _("Print this chat"), "export")
-    yield build("delete-chat", _("Delete this chat"), "trash", ("delete", "yes"))
 
 
 def _find_current(request: MemberRequest) -> Conversation | None:

@@ -1,19 +1,24 @@
-"""HTML and SVG of an answer as a page, in a frame that can reach nothing."""
+"""HTML, SVG and Mermaid of an answer as a page, in a frame that can reach nothing."""
 
 import uuid
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 
-from chatapp.rendering.figures.code_page import build_page, is_page
+from chatapp.rendering.figures.code_page import build_page, find_preview_kind
+from chatapp.rendering.figures.diagram_options import MOST_CHARACTERS, build_drawing_options
 from chatapp.rendering.figures.values import CodeBlock
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.tool_apps import build_content_policy
 
 from .conversations import build_sidebar_context, frames_sandboxes
 from .figures import find_figure
+
+DIAGRAM_SCRIPTS = ("vendor/mermaid-tiny-12.0.0.min.js", "js/diagram.js")
+DIAGRAM_STYLE = "css/diagram.css"
 
 
 @for_members("GET", "HEAD")
@@ -23,7 +28,12 @@ def show_preview(
 ) -> HttpResponse:
     """Return the frame for the place of its code, or as a page above the code."""
     place = (message_id, step, position, number)
-    context = {"code": _find_code(request, *place), "page": reverse("answer-page", args=place)}
+    code = _find_code(request, *place)
+    context = {
+        "code": code,
+        "page": reverse("answer-page", args=place),
+        "is_diagram": find_preview_kind(code.language) == "diagram",
+    }
     if request.htmx:
         return render(request, "chat/_preview.html", context)
     context |= {
@@ -48,17 +58,45 @@ def show_page(
     code = _find_code(request, message_id, step, position, number)
     if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":
         return redirect("answer-preview", message_id, step, position, number)
-    response = HttpResponse(build_page(code).encode("utf-8", "backslashreplace"))
-    response["Content-Security-Policy"] = build_content_policy([], [], [])
+    if find_preview_kind(code.language) == "diagram":
+        return _seal(*_render_diagram(request, code))
+    page = HttpResponse(build_page(code).encode("utf-8", "backslashreplace"))
+    return _seal(page, build_content_policy([], [], []))
+
+
+def _seal(response: HttpResponse, policy: str) -> HttpResponse:
+    response["Content-Security-Policy"] = policy
     response["Referrer-Policy"] = "no-referrer"
     response["X-DNS-Prefetch-Control"] = "off"
     return response
+
+
+def _render_diagram(request: MemberRequest, code: CodeBlock) -> tuple[HttpResponse, str]:
+    """Return the page that draws the code, and its policy: only the two scripts run, whatever the
+    diagram holds. Mermaid writes its style into the diagram."""
+    is_long = len(code.text) > MOST_CHARACTERS
+    scripts = [] if is_long else [static(name) for name in DIAGRAM_SCRIPTS]
+    style = static(DIAGRAM_STYLE)
+    context = {
+        "code": code,
+        "style": style,
+        "scripts": scripts,
+        "options": build_drawing_options(request.user.theme),
+        "most_characters": MOST_CHARACTERS,
+    }
+    sources = " ".join(map(request.build_absolute_uri, scripts)) or "'none'"
+    policy = (
+        f"sandbox allow-scripts; default-src 'none'; script-src {sources}; "
+        f"style-src 'unsafe-inline' {request.build_absolute_uri(style)}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    )
+    return render(request, "chat/diagram.html", context), policy
 
 
 def _find_code(
     request: MemberRequest, message_id: uuid.UUID, step: int, position: int, number: int
 ) -> CodeBlock:
     code = find_figure(request.user, message_id, step, position, number)
-    if not (isinstance(code, CodeBlock) and is_page(code.language)):
+    if not (isinstance(code, CodeBlock) and find_preview_kind(code.language)):
         raise Http404("Not code of a page.")
     return code

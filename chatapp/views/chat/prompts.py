@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from chatapp.context import attachments
 from chatapp.conversations.saved_prompts import suggest_prompts
 from chatapp.models import Attachment
+from chatapp.models.conversations.search_index import split_words
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.service_reads import run_operation
 from mcpconfig.models import Service
@@ -26,11 +27,13 @@ from mcpconfig.values.results import (
     ResourcePart,
 )
 
+from .commands import choose_entries, list_commands, list_steps
 from .picker import (
     SLASH,
     Field,
     attach_files,
     close_picker,
+    find_chat,
     find_drafts,
     find_service,
     get_acting,
@@ -50,18 +53,28 @@ def list_prompts(request: MemberRequest) -> HttpResponse:
 
 @for_members("POST")
 def suggest(request: MemberRequest) -> HttpResponse:
-    """Suggest services and prompts for a message that begins with a slash."""
+    """Suggest commands, saved prompts and services for a message that begins with a slash."""
     typed = SLASH.fullmatch(request.POST.get("text", ""))
     if typed is None:
         return close_picker(request)
     usable = Service.objects.for_member(request.user)
     name, colon, query = typed.groups(default="")
     if not colon:
+        words = split_words(name)
+        steps = choose_entries(list_steps(), words)
+        commands = choose_entries(list_commands(find_chat(request)), words)
+        prompts = suggest_prompts(request.user, name)
+        services = list(usable.filter(name__startswith=name))
         context = {
-            "services": usable.filter(name__startswith=name),
-            "saved_prompts": suggest_prompts(request.user, name),
-            "is_slash": True,
-            "is_typed": True,
+            "command_groups": [
+                (label, entries)
+                for label, entries in ((_("For this message"), steps), (_("Commands"), commands))
+                if entries
+            ],
+            "services": services,
+            "saved_prompts": prompts,
+            "count": len(steps) + len(commands) + len(prompts) + len(services),
+            **_build_slash_context(request),
         }
         return render_step(request, "services", context)
     service = usable.filter(name=name).first()
@@ -158,8 +171,19 @@ def _render_list(
         return render_step(request, "prompts", {"service": service, "query": query}, found)
     context = _build_list_context(service, found, query)
     if is_slash:
-        context |= {"is_slash": True, "is_typed": True}
+        context |= _build_slash_context(request)
     return render_step(request, "prompts", context)
+
+
+def _build_slash_context(request: MemberRequest) -> dict[str, Any]:
+    """The page takes nothing from a list for a word that has changed meanwhile."""
+    typed = request.POST.get("mention") or request.POST.get("text", "")
+    return {
+        "is_slash": True,
+        "is_typed": True,
+        "typed": typed,
+        "heading": _("Commands and prompts"),
+    }
 
 
 def _build_list_context(service: Service, offered: list[Prompt], query: str) -> dict[str, Any]:

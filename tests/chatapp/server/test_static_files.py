@@ -51,14 +51,16 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
     # They stand one after the other, so each ends its last line.
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
     # The admin's skin is for the admin's pages only, a sheet for the settings, the apps' script for
-    # chats with apps, a module is loaded when an element that names it is used, and the worker has
-    # an address of its own.
+    # chats with apps, a sheet and a script for the frame of a diagram, a module is loaded when an
+    # element that names it is used, and the worker has an address of its own.
     alone = {
         "css/admin.css",
         "css/admin_cards.css",
         "css/admin_services.css",
+        "css/diagram.css",
         "css/settings.css",
         "js/app_frame.js",
+        "js/diagram.js",
         "js/figure_view.js",
         "js/copy.js",
         "js/files.js",

@@ -36,8 +36,8 @@ def test_without_words_it_has_commands_the_latest_chats_and_all_pages(
     for number in range(8):
         add_chat(owner, f"Chat {number}")
     labels = list_labels(read(owner_client))
-    assert labels[0] == "New chat"
-    assert labels[1:7] == [f"Chat {number}" for number in range(7, 1, -1)]
+    assert labels[:2] == ["New chat", "New temporary chat"]
+    assert labels[2:8] == [f"Chat {number}" for number in range(7, 1, -1)]
     assert {"Inbox", "All chats", "Usage"} <= set(labels)
 
 
@@ -59,6 +59,7 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
     page = read(owner_client, "ch")
     assert list_labels(page) == [
         "New chat",
+        "New temporary chat",
         "Slow <b>checkout</b>",
         "Search messages for “ch”",
         "All chats",
@@ -71,7 +72,7 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
         "Search messages for “chats arch”",
         "Archived chats",
     ]
-    assert page.one(id="palette-count").text == "7 results"
+    assert page.one(id="palette-count").text == "8 results"
     assert list_labels(read(owner_client, "…"))[0] == "New chat"
 
 

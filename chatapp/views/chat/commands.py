@@ -1,0 +1,92 @@
+"""What a person can do from every page and in the open chat, for the palette and after `/`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from chatapp.models import Conversation
+from chatapp.models.conversations.search_index import split_words
+from chatapp.rendering.highlights import mark_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A command or a page: a link to `address`, or with a `field` a form that sends it there; with
+    `is_step`, a step of the picker. `keys` is its shortcut on every page, and `name` what finds it
+    after `/`."""
+
+    label: str
+    address: str
+    icon: str
+    field: tuple[str, str] | None = None
+    is_step: bool = False
+    keys: str = ""
+    name: str = ""
+    marked: SafeString = SafeString()
+
+
+def choose_entries(entries: Iterator[Entry], words: Sequence[str]) -> list[Entry]:
+    """Return the entries in whose name or label each word begins one, marked."""
+    return [
+        mark_entry(entry, words)
+        for entry in entries
+        if all(
+            any(part.startswith(word) for part in [entry.name, *split_words(entry.label)])
+            for word in words
+        )
+    ]
+
+
+def mark_entry(entry: Entry, words: Sequence[str]) -> Entry:
+    return replace(entry, marked=mark_words(entry.label, list(words)))
+
+
+def list_commands(chat: Conversation | None) -> Iterator[Entry]:
+    """Yield what can be done, with the commands of this chat."""
+    yield Entry(label=_("New chat"), address=reverse("home"), icon="new", keys="Ctrl J", name="new")
+    temporary = reverse("home", query={"temporary": "on"})
+    yield Entry(label=_("New temporary chat"), address=temporary, icon="clock", name="temporary")
+    if chat is None:
+        return
+
+    def build(
+        page: str, name: str, label: str, icon: str, field: tuple[str, str] | None = None
+    ) -> Entry:
+        address = reverse(page, args=[chat.pk])
+        return Entry(label=label, address=address, icon=icon, field=field, name=name)
+
+    if chat.mode == Conversation.Mode.PLAN:
+        yield build("mode", "plan", _("Turn off plan mode"), "eye", ("mode", "act"))
+    else:
+        yield build("mode", "plan", _("Turn on plan mode"), "eye", ("mode", "plan"))
+    label = _("Edit the instructions of this chat")
+    yield build("chat-instructions", "instructions", label, "pen")
+    if not chat.is_temporary:
+        if chat.pinned_at:
+            yield build("pin-chat", "unpin", _("Unpin this chat"), "pin", ("pin", "no"))
+        else:
+            yield build("pin-chat", "pin", _("Pin this chat"), "pin", ("pin", "yes"))
+        if chat.archived_at:
+            label = _("Move this chat back to the list")
+            yield build("archive-chat", "unarchive", label, "archive", ("archive", "no"))
+        else:
+            label = _("Archive this chat")
+            yield build("archive-chat", "archive", label, "archive", ("archive", "yes"))
+        yield build("share-chat", "share", _("Share this chat"), "share")
+    yield build("export-chat", "export", _("Export this chat"), "export")
+    yield build("print-chat", "print", _("Print this chat"), "export")
+    yield build("delete-chat", "delete", _("Delete this chat"), "trash", ("delete", "yes"))
+
+
+def list_steps() -> Iterator[Entry]:
+    """Yield the steps of the picker that add to a message or change how it is answered."""
+    for page, name, label, icon in (
+        ("models", "model", _("Choose a model"), "spark"),
+        ("tools", "tools", _("Choose tools and services"), "gear"),
+        ("attach", "attach", _("Add files or resources"), "clip"),
+        ("attach-saved", "prompts", _("Use a saved prompt"), "bookmark"),
+    ):
+        yield Entry(label=label, address=reverse(page), icon=icon, is_step=True, name=name)
