@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -74,6 +74,9 @@ def find_all(person: Member, text: str) -> Iterator[FoundKind]:
         ("chatapp.view_toolcall", _("Tool calls"), "activity", "", _find_calls),
         ("mcpconfig.view_exchange", _("Operations"), "trace", "", _find_operations),
     ]
+    if person.has_perms(("chatapp.view_member", "chatapp.view_policyrule")):
+        # Behind the services, whose right it needs as well.
+        kinds.insert(2, ("mcpconfig.view_service", _("Who can…"), "shield", "", _find_access))
     for right, title, icon, model, find in kinds:
         if not person.has_perm(right):
             continue
@@ -108,13 +111,27 @@ def _find_people(text: str) -> Iterator[Found]:
 
 
 def _find_services(text: str) -> Iterator[Found]:
-    named = Q(name__icontains=text) | Q(title__icontains=text) | Q(url__icontains=text)
-    for service in Service.objects.filter(named).order_by("name")[: MOST_OF_A_KIND + 1]:
+    for service in _filter_services(text)[: MOST_OF_A_KIND + 1]:
         yield Found(
             title=str(service),
             help=service.url,
             address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
         )
+
+
+def _find_access(text: str) -> Iterator[Found]:
+    for service in _filter_services(text)[:MOST_OF_A_KIND]:
+        query = urlencode({"service": service.pk, "kind": "deletes"})
+        yield Found(
+            title=_("Who can delete something with %(service)s?") % {"service": service},
+            help=_("Members and groups, tool by tool"),
+            address=f"{reverse('admin:policy_who_can')}?{query}",
+        )
+
+
+def _filter_services(text: str) -> QuerySet[Service]:
+    named = Q(name__icontains=text) | Q(title__icontains=text) | Q(url__icontains=text)
+    return Service.objects.filter(named).order_by("name")
 
 
 def _find_tools(text: str) -> Iterator[Found]:

@@ -1,0 +1,115 @@
+"""How many clicks an admin needs from the overview to the answer of a frequent question."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .browser import Visit, button
+from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+FILL = """
+from chatapp.models import Member
+from tests.turns.past_turns import past, shop
+leaver, _ = Member.objects.update_or_create(username="leaver", defaults={"is_active": True})
+past([leaver], shop(), 60)
+"""
+EMPTY = """
+from chatapp.models import Conversation, Member, PolicyChange, PolicyRule
+from mcpconfig.models import Service
+PolicyChange.objects.all().delete()
+PolicyRule.objects.all().delete()
+Conversation.objects.filter(owner__username="leaver").delete()
+Service.objects.filter(name="shop").delete()
+"""
+SCREENS = {
+    "laptop": {"viewport": LAPTOP, "color_scheme": "light"},
+    "phone": {"viewport": PHONE, "color_scheme": "dark"},
+}
+
+
+@dataclass(slots=True)
+class Walk:
+    """A tab of an admin that counts what is pressed."""
+
+    tab: Page
+    clicks: int = 0
+
+    def press(self, target: Locator) -> None:
+        target.click()
+        self.clicks += 1
+
+    def search(self, words: str) -> None:
+        """Search with the field of the menu, which is opened first on a phone."""
+        menu = button(self.tab, "Open menu")
+        if menu.is_visible():
+            self.press(menu)
+        field = self.tab.get_by_role("searchbox", name="Search people")
+        field.fill(words)
+        field.press("Enter")
+
+
+@pytest.fixture
+def filled(visit: Visit) -> Iterator[None]:
+    installation = visit.house.installation
+    installation.manage("shell", "-v", "0", "-c", FILL)
+    yield
+    installation.manage("shell", "-v", "0", "-c", EMPTY)
+
+
+@pytest.fixture(params=SCREENS)
+def walk(request: pytest.FixtureRequest, visit: Visit, filled: None) -> Walk:
+    tab = visit.tab("admin", **SCREENS[request.param])
+    tab.goto("/admin/")
+    return Walk(tab)
+
+
+def expect_fits(tab: Page) -> None:
+    assert tab.evaluate(SIDEWAYS) == []
+
+
+def test_why_was_this_call_asked(walk: Walk) -> None:
+    tab = walk.tab
+    walk.press(tab.get_by_role("link", name="View tool calls"))
+    walk.press(tab.get_by_role("link", name=re.compile("delete_label")).first)
+    expect(tab.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
+    expect_fits(tab)
+    assert walk.clicks <= 3
+
+
+def test_who_can_delete_in_a_service(walk: Walk) -> None:
+    tab = walk.tab
+    walk.search("shop")
+    walk.press(tab.get_by_role("link", name="Who can delete something with shop?"))
+    expect(tab.get_by_text("can use at least one of these tools of shop.")).to_be_visible()
+    expect(tab.get_by_role("rowheader", name="leaver")).to_be_visible()
+    expect_fits(tab)
+    assert walk.clicks <= 3
+
+
+def test_a_member_who_leaves_is_off_boarded(walk: Walk) -> None:
+    tab = walk.tab
+    walk.search("leaver")
+    walk.press(tab.get_by_role("link", name=re.compile("^leaver")).first)
+    walk.press(tab.get_by_role("link", name="Off-board"))
+    expect_fits(tab)
+    walk.press(tab.get_by_role("button", name="Off-board"))
+    expect(tab.get_by_text("off-boarded").first).to_be_visible()
+    assert walk.clicks <= (3 if tab.viewport_size == LAPTOP else 4)  # the menu of a phone
+
+
+def test_a_suggested_rule_is_applied(walk: Walk) -> None:
+    tab = walk.tab
+    walk.press(tab.get_by_role("link", name="See who is asked, and how often"))
+    expect_fits(tab)
+    walk.press(tab.get_by_role("link", name="Add as a change"))
+    tab.get_by_label("Name:").fill("Labels may be changed")
+    walk.press(button(tab, "Save as a change"))
+    expect(tab.get_by_role("region", name="Simulation")).to_be_visible()
+    expect_fits(tab)
+    walk.press(button(tab, "Apply"))
+    expect(tab.get_by_text("applied").first).to_be_visible()
+    assert walk.clicks <= 5
