@@ -15,7 +15,7 @@ FILL = """
 from chatapp.models import Member
 from tests.turns.past_turns import past, shop
 leaver, _ = Member.objects.update_or_create(username="leaver", defaults={"is_active": True})
-past([leaver], shop(), 60)
+past([leaver], shop(), 60, reasons=["Its name says that it changes labels."])
 """
 EMPTY = """
 from chatapp.models import Conversation, Member, PolicyChange, PolicyRule
@@ -75,7 +75,8 @@ def test_why_was_this_call_asked(walk: Walk) -> None:
     tab = walk.tab
     walk.press(tab.get_by_role("link", name="View tool calls"))
     walk.press(tab.get_by_role("link", name=re.compile("delete_label")).first)
-    expect(tab.get_by_role("heading", name=re.compile("^Why"))).to_be_visible()
+    expect(tab.get_by_role("heading", name="Why it asked")).to_be_visible()
+    expect(tab.get_by_text("Its name says that it changes labels.")).to_be_visible()
     expect_fits(tab)
     assert walk.clicks <= 3
 
