@@ -73,8 +73,8 @@ def approve(change_id: int, by: Member, version: str, note: str = "") -> None:
     proposal = load_proposal(change)
     _check(proposal, version)
     PolicyChange.objects.filter(pk=change_id).update(decided_by=by, decided_at=Now(), note=note)
-    _apply(proposal, by)
     log_change(audit_log.Kind.CHANGE_APPROVED, change, reason=note, version=version)
+    _apply(proposal, by)
 
 
 @transaction.atomic

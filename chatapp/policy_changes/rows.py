@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Model
 from django.utils.translation import gettext as _
 
-from chatapp.models import HousePolicy, PolicyEdit, PolicyRule, SecondSignature, ToolLimit
+from chatapp.models import HousePolicy, Member, PolicyEdit, PolicyRule, SecondSignature, ToolLimit
 from chatapp.policy.policy_set import PolicySet
 from chatapp.policy.stored_policy import build_demand, build_house, build_limit, build_rule
 from mcpconfig.models import Service
@@ -27,6 +27,8 @@ KINDS = {model: Kind(kind) for kind, model in MODELS.items()}
 GROUPS: dict[str, str] = {Kind.RULE: "groups", Kind.HOUSE: "adding_groups"}
 HOUSE_ID = 1
 HOUSE_KEY = (Kind.HOUSE, HOUSE_ID)
+# For whom automatic opinions are counted. It is empty after that admin's account is deleted.
+PAYER = "opinions_paid_by_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,11 @@ def read_values(row: Model, groups: Iterable[Group] | None = None) -> Values:
 
 
 def are_equal(stored: Values | None, values: Values | None) -> bool:
-    """Return whether a row has these values. A field that a later version added does not count."""
+    """Return whether a row has these values. A field that a later version added does not count,
+    nor does who pays for opinions."""
     if stored is None or values is None:
         return stored is values
-    return all(stored.get(name) == value for name, value in values.items())
+    return all(stored.get(name) == value for name, value in values.items() if name != PAYER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +129,15 @@ def _build_stored(row: Any) -> PolicyRow:
 # --- rows that are not stored ------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """What the values of some rows name, loaded in three statements."""
+    """What the values of some rows name, loaded in four statements."""
 
     found: Mapping[type[Model], Mapping[int, Any]]
 
     @classmethod
     def load(cls, values: Sequence[tuple[str, Values]]) -> Self:
-        wanted: dict[type[Model], set[int]] = {Service: set(), Group: set(), SecondSignature: set()}
+        wanted: dict[type[Model], set[int]] = {
+            model: set() for model in (Service, Group, SecondSignature, Member)
+        }
         for kind, each in values:
             for field in MODELS[kind]._meta.concrete_fields:
                 pk = each.get(field.attname) if field.is_relation else None
@@ -151,7 +156,9 @@ class References:
             if field.attname not in values:
                 continue
             value = values[field.attname]
-            if field.is_relation and value is not None:
+            if field.attname == PAYER:
+                row.opinions_paid_by = self.found[Member].get(value)
+            elif field.is_relation and value is not None:
                 setattr(row, field.name, self._find(field.related_model, value, gone))
             else:
                 setattr(row, field.attname, value)

@@ -93,7 +93,7 @@ def _list_texts(row: PolicyRow) -> list[str]:
 
 
 def _list_fields(row: PolicyRow) -> list[str]:
-    fields = [field for field in HousePolicy._meta.concrete_fields if not field.primary_key]
+    fields = [field for field in HousePolicy._meta.concrete_fields if field.editable]
     lines = [(field.verbose_name, _show_value(row.row, field)) for field in fields]
     groups = HousePolicy.adding_groups.field
     lines.append((groups.verbose_name, ", ".join(group.name for group in row.groups)))

@@ -21,7 +21,7 @@ from chatapp.policy_changes.checks import run_checks
 from chatapp.policy_changes.rows import PolicyRows
 
 from .change_page import build_page, get_row_address, list_related, read_option
-from .drafted_saves import get_change_address
+from .drafted_saves import get_change_address, read_pk
 
 State = PolicyChange.State
 TONES = {
@@ -120,7 +120,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
 
     def _load(self, request: HttpRequest, object_id: str) -> PolicyChange:
         rows = PolicyChange.objects.select_related("author", "decided_by", "applied_by", "undoes")
-        change = rows.filter(pk=object_id).first() if object_id.isdecimal() else None
+        change = rows.filter(pk=read_pk(object_id)).first()
         if change is None:
             raise Http404
         return change
@@ -169,8 +169,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
             case "check" if change.state in (State.DRAFT, State.WAITING):
                 run_checks(change)
             case "remove":
-                edit = request.POST.get("edit", "")
-                drafting.remove_edit(change, person, int(edit) if edit.isdecimal() else 0)
+                drafting.remove_edit(change, person, read_pk(request.POST.get("edit", "")))
                 run_checks(change)
             case "edit":
                 return _open_form(request, change)

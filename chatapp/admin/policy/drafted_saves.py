@@ -62,10 +62,10 @@ class DraftedSavesMixin(admin.ModelAdmin):
         if wanted in ("", NEW):
             return Drafting()
         change = get_object_or_404(
-            PolicyChange, pk=_read_pk(wanted), author=cast(Member, request.user)
+            PolicyChange, pk=read_pk(wanted), author=cast(Member, request.user)
         )
         edit_id = request.GET.get("edit", "")
-        edit = get_object_or_404(change.edits, pk=_read_pk(edit_id)) if edit_id else None
+        edit = get_object_or_404(change.edits, pk=read_pk(edit_id)) if edit_id else None
         return Drafting(change=change, edit=edit)
 
     def _needs_change(self) -> bool:
@@ -231,7 +231,7 @@ def _name_change(row: Any, kind: PolicyEdit.Kind, row_id: int | None, after: Val
     return _("Change %(kind)s: %(name)s") % names
 
 
-def _read_pk(wanted: str) -> int:
+def read_pk(wanted: str) -> int:
     if not wanted.isdecimal() or len(wanted) > PK_DIGITS:
         raise Http404
     return int(wanted)

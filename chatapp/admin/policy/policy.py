@@ -274,8 +274,13 @@ class HousePolicyAdmin(PolicyAdmin):
     def save_model(
         self, request: HttpRequest, obj: HousePolicy, form: ModelForm, change: bool
     ) -> None:
-        """Record for whom the automatic opinions are counted."""
-        if obj.opinions_for_new and {"opinions_for_new", "opinion_model"} & set(form.changed_data):
+        """Record for whom the automatic opinions are counted. The form may begin with the values
+        of a draft, so compare with the stored row."""
+        stored = HousePolicy.current()
+        if obj.opinions_for_new and (True, obj.opinion_model) != (
+            stored.opinions_for_new,
+            stored.opinion_model,
+        ):
             obj.opinions_paid_by = cast(Member, request.user)
         super().save_model(request, obj, form, change)
 

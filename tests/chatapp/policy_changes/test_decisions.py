@@ -208,7 +208,7 @@ def test_another_admin_approves_and_the_author_cannot(
     assert (stored(), state_of(change)) == (BEFORE, State.WAITING)
     decisions.approve(change.pk, second, version_of(change), "Agreed.")
     assert (stored(), state_of(change)) == (AFTER, State.APPLIED)
-    assert kinds() == ["submitted", "applied", "approved"]
+    assert kinds() == ["submitted", "approved", "applied"]
     row = PolicyChange.objects.get(pk=change.pk)
     assert (row.decided_by, row.applied_by, row.note) == (second, second, "Agreed.")
 

@@ -415,3 +415,52 @@ def test_who_can_and_suggestions_start_a_change(
     auditor = signed_in(make_admin("auditor", "audit"))
     page = auditor.get(f"{RULES}who-can/?service={service.pk}&tool=read_label")
     assert "in_change" not in page.content.decode()
+
+
+# --- second opinions and attention checks --------------------------------------------------------
+def test_a_change_carries_the_model_for_opinions_and_the_checks(
+    admin_client: Client, second_client: Client, admin: Member
+) -> None:
+    """The automatic opinions are counted for the author, also if another field is edited later."""
+    HousePolicy(opinion_model="maker/judge", changes_need_second=True).save()
+    wanted = {
+        **AS_IT_IS,
+        "changes_need_second": "on",
+        "opinion_model": "maker/judge",
+        "opinions_for_new": "on",
+    }
+    assert admin_client.post(HOUSE, wanted).status_code == 302
+    change = PolicyChange.objects.get()
+    address = f"{HOUSE}?in_change={change.pk}"
+    assert admin_client.post(address, {**wanted, "check_each": "20"}).status_code == 302
+    assert HousePolicy.current().opinions_for_new is False
+    assert "Attention check after every … approvals: 20" in text_of(open_page(admin_client, change))
+    act(admin_client, change, "submit")
+    act(second_client, change, "approve")
+    house = HousePolicy.current()
+    assert (house.opinions_for_new, house.check_each) == (True, 20)
+    assert house.opinions_paid_by == admin
+
+
+def test_a_change_of_the_policy_outlives_whom_opinions_were_counted_for(
+    admin_client: Client, admin: Member
+) -> None:
+    payer = make_admin("payer", "policy")
+    HousePolicy(opinion_model="m/j", opinions_for_new=True, opinions_paid_by=payer).save()
+    change = drafting.start(admin, "Check")
+    values = read_values(HousePolicy.current()) | {"check_each": 9}
+    drafting.store_edit(change, admin, Kind.HOUSE, 1, values)
+    payer.delete()
+    act(admin_client, change, "apply")
+    house = HousePolicy.current()
+    assert (house.check_each, house.opinions_paid_by) == (9, None)
+    act(admin_client, change, "undo")
+    assert HousePolicy.current().check_each is None
+    assert state_of(change) == State.UNDONE
+
+
+def test_a_number_of_an_edit_that_is_none_removes_nothing(
+    admin_client: Client, change: PolicyChange
+) -> None:
+    assert act(admin_client, change, "remove", edit="9" * 5_000).status_code == 404
+    assert change.edits.count() == 1
