@@ -159,6 +159,18 @@ def test_a_cut_request_is_not_copied(admin_client: Client, definition: ToolDefin
     assert "only the beginning of the request" in page.dom.text
 
 
+@pytest.mark.parametrize(
+    "arguments", ["[1]", '"A-17"', "3", '{"order": ' + "[" * 700 + "]" * 700 + "}"]
+)
+def test_arguments_that_no_form_can_hold_are_not_copied(
+    admin_client: Client, definition: ToolDefinition, arguments: str
+) -> None:
+    kept = trace(definition, body=f'{{"params": {{"arguments": {arguments}}}}}')
+    page = Page.of(admin_client.get(make_address(definition, exchange=kept.pk)))
+    assert (page.status, "they are not readable" in page.dom.text) == (200, True)
+    assert not LogEntry.objects.filter(kind=LogEntry.Kind.VALUES_COPIED).exists()
+
+
 def test_a_trace_needs_the_right_to_traces(definition: ToolDefinition) -> None:
     clerk = Member.objects.create_user(
         "clerk", password="a-long-password", is_staff=True, rights=["services"]
