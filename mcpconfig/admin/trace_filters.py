@@ -1,6 +1,6 @@
 """The filters of exchanges that are typed into the form above their list."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -42,8 +42,10 @@ class TypedFilter(admin.SimpleListFilter):
         raise NotImplementedError
 
     def refuse(self, request: HttpRequest, rows: Exchanges, problem: str) -> Exchanges:
-        """Say what is wrong, and show all rows instead of none."""
-        messages.error(request, problem)
+        """Say what is wrong, and return these rows. A list that asks again for what is new shows no
+        messages, so they would collect for the next page."""
+        if "HX-Request" not in request.headers:
+            messages.error(request, problem)
         return rows
 
 
@@ -112,6 +114,9 @@ class MomentFilter(TypedFilter):
                 moment += timedelta(days=1) if is_end else timedelta()
             if moment is not None and timezone.is_naive(moment):
                 moment = timezone.make_aware(moment)
+            if moment is not None:
+                # The database stores UTC. The first and the last day may have no such moment.
+                moment = moment.astimezone(UTC)
         except (ValueError, OverflowError):
             return None
         return moment

@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
+from chatapp.audit import audit_log
+from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import Member, ModelProvider, ProviderDraft
 from chatapp.providers.access import provider_check, provider_drafts
 from chatapp.providers.access.fetched_models import save_models
@@ -122,6 +124,9 @@ def _stream_answer(
         account = provider_drafts.build_draft_account(draft, form.cleaned_data["headers"])
     except ProviderError as error:
         return refuse(problem=error.message)
+    tested = {"of": f"{draft.typed['slug'] or draft.typed['kind']}:{model}"}
+    actor = Who.of(cast(Member, request.user))
+    audit_log.append([AuditEvent(kind=audit_log.Kind.MODEL_TESTED, data=tested, actor=actor)])
     context = {
         **pages.admin_site.each_context(request),
         "opts": pages.opts,
@@ -135,13 +140,21 @@ def _stream_answer(
         kind=draft.typed["kind"],
         account=account,
         model=model,
-        keep=partial(_keep_sample, draft.pk, draft.report),
+        keep=partial(_keep_sample, draft),
     )
 
 
-def _keep_sample(draft_id: uuid.UUID, report: dict[str, Any], sample: Sample) -> None:
-    drafts = ProviderDraft.objects.filter(pk=draft_id)
-    drafts.update(report=report | {"sample": asdict(sample)})
+def _keep_sample(draft: ProviderDraft, sample: Sample) -> None:
+    """Keep the answer, unless the account was changed or checked again while it came."""
+    with transaction.atomic():
+        stored = ProviderDraft.objects.select_for_update().filter(pk=draft.pk).first()
+        if stored is None or stored.report is None or draft.report is None:
+            return
+        fields = provider_drafts.FIELDS
+        if [stored.typed[name] for name in fields] != [draft.typed[name] for name in fields]:
+            return
+        stored.report |= {"sample": asdict(sample)}
+        stored.save(update_fields=["report"])
 
 
 # --- save ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
@@ -56,15 +57,18 @@ def read_usage(provider: ModelProvider, reader: Member) -> ProviderUsage:
     their ids, so those that were removed count as well."""
     rows = UsageOfDay.objects.filter(model__startswith=f"{provider.slug}:").order_by()
     today = timezone.now().date()
-    by_model = list(_sum_by_model(rows, today))
+    by_model = sorted(
+        _sum_by_model(rows, today), key=lambda row: (-row["whole_cost"], -row["whole_tokens"])
+    )
+    names = {row["model"] for row in by_model}
     return ProviderUsage(
         periods=(
             _describe_period(_("Today"), by_model, "today"),
             _describe_period(_("This month"), by_model, "month"),
             _describe_period(_("In all"), by_model, "whole"),
         ),
-        models=tuple(_list_models(by_model)[:MOST_MODELS]),
-        more_models=max(len({row["model"] for row in by_model}) - MOST_MODELS, 0),
+        models=tuple(_list_models(by_model[:MOST_MODELS])),
+        more_models=len(names - {row["model"] for row in by_model[:MOST_MODELS]}),
         people=tuple(_list_people(rows.filter(day__gte=today.replace(day=1)), reader)),
         last_used=_describe_day(max((row["last"] for row in by_model), default=None)),
         **_count_errors(provider, reader),
@@ -110,7 +114,7 @@ def _write_costs(costs: dict[str, Decimal]) -> str:
 
 
 def _list_models(rows: list[dict[str, Any]]) -> list[UsageLine]:
-    lines = [
+    return [
         UsageLine(
             name=row["model"].partition(":")[2],
             calls=intcomma(row["whole_calls"]),
@@ -118,9 +122,8 @@ def _list_models(rows: list[dict[str, Any]]) -> list[UsageLine]:
             cost=_write_costs({row["currency"]: row["whole_cost"]}) if row["currency"] else "–",
             last=row["last"],
         )
-        for row in sorted(rows, key=lambda row: (-row["whole_cost"], -row["whole_tokens"]))
+        for row in rows
     ]
-    return lines
 
 
 def _list_people(rows: QuerySet[UsageOfDay], reader: Member) -> Iterable[UsageLine]:
@@ -153,7 +156,12 @@ def _count_errors(provider: ModelProvider, reader: Member) -> dict[str, str]:
     }
     address = ""
     if counts["failed"] and reader.has_perm("chatapp.view_turn"):
-        address = f"{reverse('admin:chatapp_turn_changelist')}?state__exact=failed"
+        filters = {
+            "state__exact": Turn.State.FAILED,
+            "model__startswith": f"{provider.slug}:",
+            "created_at__gte": since.isoformat(timespec="seconds"),
+        }
+        address = f"{reverse('admin:chatapp_turn_changelist')}?{urlencode(filters)}"
     return {"errors": text, "errors_address": address}
 
 

@@ -178,7 +178,7 @@ def _find_calls(text: str) -> Iterator[Found]:
     rows = calls.select_related("turn__conversation__owner").order_by("pk")
     for call in rows[: MOST_OF_A_KIND + 1]:
         yield Found(
-            title=call.tool_id,
+            title=draw_hidden(call.tool_id),
             help=_("Call %(number)s of %(person)s, %(time)s")
             % {
                 "number": str(call.pk)[:8],

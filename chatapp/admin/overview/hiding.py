@@ -43,9 +43,14 @@ def hash_facts(need: Need) -> str:
 
 
 def split_hidden(admin: Member, needs: Iterable[Need]) -> tuple[list[Need], int]:
-    """Return the items to show, and how many this admin has hidden. One statement."""
+    """Return the items to show, and how many this admin has hidden. One statement, and one more
+    when a dismissed item is gone: if it comes again, it is a new one."""
     hidden = {row.name: row for row in HiddenNeed.objects.filter(person=admin)[:MOST_HIDDEN]}
     every, now = list(needs), timezone.now()
+    names = {need.name for need in every}
+    gone = [row.pk for row in hidden.values() if row.until is None and row.name not in names]
+    if gone:
+        HiddenNeed.objects.filter(pk__in=gone, until=None).delete()
     shown = [need for need in every if not _is_hidden(need, hidden.get(need.name), now)]
     return shown, len(every) - len(shown)
 
@@ -81,7 +86,7 @@ def hide_need(request: HttpRequest) -> HttpResponse:
                 "until": timezone.now() + duration if duration else None,
             },
         )
-        _delete_oldest(admin)
+        _delete_oldest(admin, name)
         _log(admin, name, str(title))
     messages.success(request, _describe(duration))
     return redirect("admin:index")
@@ -96,9 +101,9 @@ def _read_shown(posted: QueryDict) -> tuple[str, int] | None:
     return facts, min(int(rank), MAX_RANK)
 
 
-def _delete_oldest(admin: Member) -> None:
-    mine = HiddenNeed.objects.filter(person=admin).order_by("-pk")
-    old = list(mine.values_list("pk", flat=True)[MOST_HIDDEN:])
+def _delete_oldest(admin: Member, kept: str) -> None:
+    others = HiddenNeed.objects.filter(person=admin).exclude(name=kept).order_by("-pk")
+    old = list(others.values_list("pk", flat=True)[MOST_HIDDEN - 1 :])
     if old:
         HiddenNeed.objects.filter(pk__in=old).delete()
 

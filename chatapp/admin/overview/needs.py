@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -441,8 +441,14 @@ def _list_sign_in_needs() -> Iterator[Need]:
     attempts = AccessAttempt.objects.filter(attempt_time__gte=since)
     attempts = attempts.exclude(username__startswith=BEARER_NAME)
     counted: dict[str, int] = defaultdict(int)
-    for username, number in attempts.values_list("username", "failures_since_start")[:1000]:
-        counted[str(username or "").split(" in ")[0]] += number
+    latest: dict[str, datetime] = {}
+    rows = attempts.order_by("-attempt_time").values_list(
+        "username", "failures_since_start", "attempt_time"
+    )
+    for username, number, moment in rows[:1000]:
+        name = str(username or "").split(" in ")[0]
+        counted[name] += number
+        latest.setdefault(name, moment)
     many = {name: number for name, number in counted.items() if number >= FAILED_SIGN_INS}
     known = dict(Member.objects.filter(username__in=many).values_list("username", "pk"))
     known = dict(sorted(known.items(), key=lambda pair: -many[pair[0]])[:NAMES_MAX])
@@ -462,6 +468,7 @@ def _list_sign_in_needs() -> Iterator[Need]:
             % {"limit": settings.AXES_FAILURE_LIMIT},
             action=_("Open member"),
             address=reverse("admin:chatapp_member_change", args=[pk]),
+            key=f"{many[name]} {latest[name]}",
         )
     strangers = sum(number for name, number in counted.items() if name not in known)
     if strangers >= settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:

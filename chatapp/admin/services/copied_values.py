@@ -24,6 +24,7 @@ from mcpconfig.models import Exchange, ToolDefinition
 from mcpconfig.values.masking import MASK
 
 OTHER_TOOL = _lazy("The values could not be copied: they were sent to another tool.")
+UNREADABLE = _lazy("The values could not be copied: they are not readable.")
 CUT = _lazy("The values could not be copied: the trace has only the beginning of the request.")
 MAX_DIGITS = 18
 
@@ -107,14 +108,17 @@ def _copy_from_exchange(
 
 
 def _leave_secrets_out(arguments: str, source: str) -> CopiedValues:
+    left_out: list[str] = []
     try:
         values = json.loads(arguments)
+        kept = json.dumps(_strip(values, "", left_out), ensure_ascii=False)
     except (ValueError, RecursionError):
-        return CopiedValues(problem=_("The values could not be copied: they are not readable."))
-    left_out: list[str] = []
-    kept = _strip(values, "", left_out)
+        return CopiedValues(problem=str(UNREADABLE))
+    # The model may have written arguments that are no object. Such a call was never sent.
+    if not isinstance(values, dict):
+        return CopiedValues(problem=str(UNREADABLE))
     return CopiedValues(
-        arguments=json.dumps(kept, ensure_ascii=False),
+        arguments=kept,
         source=source,
         left_out=tuple(dict.fromkeys(left_out)),
     )
@@ -145,6 +149,8 @@ def _log(
     **chat: UUID,
 ) -> None:
     """Record that the values were copied, for the log of the admin and of the owner of the chat."""
+    if copied.problem:
+        return
     data = {
         "tool": definition.name,
         "service": definition.service.name,

@@ -8,8 +8,9 @@ from django.utils.translation import gettext_lazy as _
 class HiddenNeed(models.Model):
     """One item that this admin has dismissed or snoozed. Others still see it.
 
-    A dismissed item comes back when it no longer says the same: `facts` is the hash of that. A
-    snoozed one comes back at `until`, or before that when it gets more urgent than `rank`.
+    A dismissed item comes back when it no longer says the same (`facts` is the hash of that), or
+    when it was gone in between. A snoozed one comes back at `until`, or before that when it gets
+    more urgent than `rank`.
     """
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

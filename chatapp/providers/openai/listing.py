@@ -1,7 +1,7 @@
 """Reads the lists of models of OpenAI and of compatible servers. Imports no SDK."""
 
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -125,11 +125,11 @@ def _read_token_price(row: dict[str, Any], name: str) -> Decimal | None:
         return None
     try:
         price = Decimal(said) * MILLION
-    except InvalidOperation:
+    except ArithmeticError:
         return None
     if not price.is_finite() or not 0 <= price < MAX_PRICE:
         return None
-    return price.quantize(SMALLEST_PRICE)
+    return abs(price.quantize(SMALLEST_PRICE))
 
 
 def _clean_label(label: str) -> str:

@@ -107,6 +107,17 @@ def test_a_wrong_filter_is_explained_and_kept_in_the_form(
     assert field is not None and field["value"] == value
 
 
+@pytest.mark.parametrize(
+    "query", ["from=0001-01-01", "from=0001-01-01T00:00", "to=9999-12-31T23:59-14:00"]
+)
+def test_a_moment_that_no_clock_can_hold_is_explained(
+    admin_client: Client, service: Service, settings: Any, query: str
+) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    exchange(service)
+    assert "Enter a date and a time" in read(admin_client, query).get_text()
+
+
 def test_the_text_of_answers_is_searched_in_the_newest_only(
     admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +167,15 @@ def test_new_exchanges_are_sent_with_the_filters_applied(
     assert not page.select("nav")
     (since,) = page.select("#tail-since")
     assert since["value"] == str(new.pk)
+
+
+def test_a_live_list_with_a_wrong_filter_collects_no_messages(
+    admin_client: Client, service: Service
+) -> None:
+    exchange(service)
+    for _ in range(2):
+        read(admin_client, "live=on&slower=soon&since=0", **LIVE)
+    assert "Enter the duration" not in admin_client.get("/admin/").content.decode()
 
 
 @pytest.mark.parametrize("since", ["", "x", "-1", "9" * 40])

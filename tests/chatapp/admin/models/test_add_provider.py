@@ -291,6 +291,38 @@ def test_drafts_are_bounded(admin_client: Client, server: WireServer) -> None:
     assert ProviderDraft.objects.count() == provider_drafts.MAX_DRAFTS
 
 
+def test_an_answer_of_a_draft_is_in_the_log(
+    admin_client: Client, admin: Member, server: WireServer
+) -> None:
+    draft = check(admin_client, server)
+    server.play(Answer(text="Hello."))
+    read(act(admin_client, draft, server, "answer", sample_model="maker/priced"))
+    entry = LogEntry.objects.get(kind=LogEntry.Kind.MODEL_TESTED)
+    assert (entry.actor_id, "ourserver:maker/priced" in entry.data) == (admin.pk, True)
+
+
+def test_an_answer_does_not_bring_the_check_of_another_account_back(
+    admin_client: Client, server: WireServer
+) -> None:
+    draft = check(admin_client, server)
+    server.play(Answer(text="Hello."))
+    answer = act(admin_client, draft, server, "answer", sample_model="maker/priced")
+    # Another window changes the account before the answer is complete.
+    act(admin_client, draft, server, "save", base_url="http://127.0.0.1:1/v1", key="sk-other")
+    read(answer)
+    assert ProviderDraft.objects.get().report is None
+
+
+@pytest.mark.parametrize("price", ["9e999999", "1e99999999999999999999", "NaN", "-1", "x", "1"])
+def test_a_price_that_no_column_can_store_is_left_out(
+    admin_client: Client, server: WireServer, price: str
+) -> None:
+    listed = {"data": [{"id": "odd", "pricing": {"prompt": price, "completion": "0.1"}}]}
+    server.play(Answer(document=json.dumps(listed), content_type="application/json"))
+    draft = admin_client.post(ADD, form(server)).headers["Location"]
+    assert "No price published" in text_of(admin_client.get(draft))
+
+
 # --- a stored provider -------------------------------------------------------------------------
 def test_a_stored_provider_answers_at_any_time_and_the_log_says_so(
     admin_client: Client, admin: Member, server: WireServer

@@ -1,5 +1,6 @@
 """The page of a provider shows what its models cost so far, by model and by person."""
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -61,6 +62,35 @@ def test_failed_answers_are_counted(
     rows.turn(owner, Turn.State.DONE)
     Turn.objects.update(model="team:large")
     assert "1 of 2 answers failed in 30 days" in open_page(admin_client, provider)
+
+
+def test_the_errors_lead_to_the_answers_that_failed(
+    admin_client: Client, provider: ModelProvider, owner: Member
+) -> None:
+    ours, _other, old = (rows.turn(owner, Turn.State.FAILED) for _ in range(3))
+    Turn.objects.filter(pk=ours.pk).update(model="team:large")
+    past = timezone.now() - timedelta(days=40)
+    Turn.objects.filter(pk=old.pk).update(model="team:large", created_at=past)
+    answer: Any = admin_client.get(f"/admin/chatapp/modelprovider/{provider.pk}/change/")
+    (link,) = (
+        link["href"]
+        for link in parse(answer.content.decode()).all("a")
+        if "answers failed" in link.text
+    )
+    listed: Any = admin_client.get(link)
+    assert [turn.pk for turn in listed.context_data["cl"].queryset] == [ours.pk]
+
+
+def test_a_model_in_two_currencies_is_counted_once(
+    admin_client: Client, provider: ModelProvider, owner: Member
+) -> None:
+    for number in range(40):
+        for currency in ("USD", "EUR"):
+            use(owner, f"team:model-{number}", "1", currency=currency)
+    shown = open_page(admin_client, provider)
+    (more,) = re.findall(r"(\d+) more models", shown)
+    listed = set(re.findall(r"model-\d+", shown.split("more models")[0]))
+    assert int(more) + len(listed) == 40
 
 
 def test_a_provider_that_was_never_used_says_so(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import ChatModel, Member, ModelProvider, PolicyRule
+from chatapp.models import ChatModel, Member, ModelProvider, PolicyRule, ToolCall
 from mcpconfig.models import Exchange, Service, ToolDefinition
 from tests.conftest import signed_in
 from tests.dom_tree import parse
@@ -83,6 +83,14 @@ def test_calls_are_not_found_without_the_right_to_them(number: str, right: str) 
         "clerk", password="a-long-password", is_staff=True, rights=[right]
     )
     assert find(signed_in(clerk), number) == []
+
+
+def test_hidden_characters_of_a_name_are_drawn(admin_client: Client, number: str) -> None:
+    ToolDefinition.objects.update(name="harbour\u202e_list")
+    ToolCall.objects.update(tool_id="harbour\u202e_list")
+    for text in ("harbour", number[:8]):
+        page = admin_client.get(FIND, {"q": text}).content.decode()
+        assert "harbour" in page and "\u202e" not in page
 
 
 def test_a_search_is_bounded(

@@ -4,9 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from axes.models import AccessAttempt
 from django.test import Client
 from django.utils import timezone
 
+from chatapp.admin.overview import needs
 from chatapp.models import HiddenNeed, LogEntry, Member
 from mcpconfig.models import Service
 from tests.conftest import signed_in
@@ -54,6 +56,46 @@ def test_a_dismissed_item_stays_away_while_it_says_the_same(
 ) -> None:
     hide(admin_client, "dismiss")
     HiddenNeed.objects.update(until=None)
+    assert list_shown(admin_client) == []
+
+
+def test_a_dismissed_item_that_was_gone_is_new_when_it_comes_again(
+    admin_client: Client, lost: Service
+) -> None:
+    hide(admin_client, "dismiss")
+    Service.objects.update(last_error=None)
+    assert list_shown(admin_client) == []
+    Service.objects.update(last_error=fail(401))
+    assert len(list_shown(admin_client)) == 1
+
+
+def test_more_failed_sign_ins_come_back(admin_client: Client, owner: Member) -> None:
+    def guess(minutes: int) -> None:
+        AccessAttempt.objects.all().delete()
+        made = AccessAttempt.objects.create(
+            username=owner.username, failures_since_start=needs.FAILED_SIGN_INS
+        )
+        moment = timezone.now() - timedelta(minutes=minutes)
+        AccessAttempt.objects.filter(pk=made.pk).update(attempt_time=moment)
+
+    guess(60)
+    hide(admin_client, "dismiss")
+    assert list_shown(admin_client) == []
+    guess(1)
+    assert len(list_shown(admin_client)) == 1
+
+
+def test_an_item_that_is_hidden_again_is_not_the_oldest(
+    admin_client: Client, admin: Member, lost: Service
+) -> None:
+    hide(admin_client, "day")
+    until = timezone.now() + timedelta(days=1)
+    HiddenNeed.objects.bulk_create(
+        HiddenNeed(person=admin, name=f"new-{each}", facts="a" * 64, rank=1, until=until)
+        for each in range(120)
+    )
+    HiddenNeed.objects.filter(name=f"failing-{lost.pk}").update(until=timezone.now())
+    hide(admin_client, "day")
     assert list_shown(admin_client) == []
 
 
@@ -127,7 +169,14 @@ def test_an_admin_has_a_bounded_number_of_hidden_items(
     admin_client: Client, admin: Member, lost: Service
 ) -> None:
     HiddenNeed.objects.bulk_create(
-        HiddenNeed(person=admin, name=f"old-{each}", facts="a" * 64, rank=1) for each in range(120)
+        HiddenNeed(
+            person=admin,
+            name=f"old-{each}",
+            facts="a" * 64,
+            rank=1,
+            until=timezone.now() + timedelta(days=1),
+        )
+        for each in range(120)
     )
     hide(admin_client, "dismiss")
     assert HiddenNeed.objects.count() == 100

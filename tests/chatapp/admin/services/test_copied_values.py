@@ -12,6 +12,7 @@ from django.test import Client
 from chatapp.audit import chat_access
 from chatapp.models import LogEntry, Member, ToolCall
 from mcpconfig.models import Exchange, Service, ToolDefinition
+from mcpconfig.values.masking import MASK
 from tests.conftest import signed_in
 from tests.peers.bench import Bench
 from tests.turns import rows
@@ -153,10 +154,41 @@ def test_the_values_of_a_trace_fill_the_form(
     assert LogEntry.objects.filter(kind=LogEntry.Kind.VALUES_COPIED).count() == 1
 
 
+def test_secrets_of_a_trace_are_left_out_wherever_they_are(
+    admin_client: Client, definition: ToolDefinition
+) -> None:
+    values = {"order": f"A-17 {MASK}", "tokens": [{"password": "hunter2"}], "password": ["x-ray"]}
+    kept = trace(definition, body=json.dumps({"params": {"arguments": values}}))
+    page = Page.of(admin_client.get(make_address(definition, exchange=kept.pk)))
+    assert "Secrets were left out. Enter them again: order, password." in page.dom.text
+    assert not [each for each in (MASK, "hunter2", "x-ray") if each in read_sent(page)]
+
+
+def test_values_of_a_trace_of_another_tool_are_not_copied(
+    admin_client: Client, definition: ToolDefinition, shop: Service
+) -> None:
+    other = shop.definitions.get(name="list_orders")
+    page = Page.of(admin_client.get(make_address(other, exchange=trace(definition).pk)))
+    assert "they were sent to another tool" in page.dom.text
+    assert "A-17" not in read_sent(page)
+
+
 def test_a_cut_request_is_not_copied(admin_client: Client, definition: ToolDefinition) -> None:
     kept = trace(definition, body='{"method": "tools/call", "params": {"arguments": {"order": "A-')
     page = Page.of(admin_client.get(make_address(definition, exchange=kept.pk)))
     assert "only the beginning of the request" in page.dom.text
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[1]", '"A-17"', "3", '{"order": ' + "[" * 700 + "]" * 700 + "}"]
+)
+def test_arguments_that_no_form_can_hold_are_not_copied(
+    admin_client: Client, definition: ToolDefinition, arguments: str
+) -> None:
+    kept = trace(definition, body=f'{{"params": {{"arguments": {arguments}}}}}')
+    page = Page.of(admin_client.get(make_address(definition, exchange=kept.pk)))
+    assert (page.status, "they are not readable" in page.dom.text) == (200, True)
+    assert not LogEntry.objects.filter(kind=LogEntry.Kind.VALUES_COPIED).exists()
 
 
 def test_a_trace_needs_the_right_to_traces(definition: ToolDefinition) -> None:
