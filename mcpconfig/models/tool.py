@@ -132,7 +132,13 @@ class ToolSetting(models.Model):
             self._was_enabled = self.is_enabled
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
-        loaded = super().from_db(db, field_names, values)
+    def from_db(
+        cls,
+        db: str | None,
+        field_names: Collection[str],
+        values: Collection[Any],
+        **options: Any,
+    ) -> Self:
+        loaded = super().from_db(db, field_names, values, **options)
         loaded._was_enabled = loaded.__dict__.get("is_enabled", True)
         return loaded
