@@ -23,6 +23,7 @@ from chatapp.models import (
     AccessToken,
     Assistant,
     Attachment,
+    AttentionCheck,
     ChatImport,
     CodeUse,
     Consent,
@@ -80,7 +81,7 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
 OF_PERSON: tuple[type[Model], ...] = (
     *(OAuthGrant, OAuthAttempt, OAuthChallenge, CompanySignIn),
     *(Memory, Guidance, Consent, ToolSwitch, ChatImport, MailPreference),
-    *(NotificationPreference, PushDevice, Notification),
+    *(NotificationPreference, PushDevice, Notification, AttentionCheck),
 )
 OF_OWNER: tuple[type[Model], ...] = (SavedPrompt, Assistant, MessageDraft)
 
@@ -92,6 +93,7 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
         for name, (model, holder, fields) in TABLES.items():
             rows = model._default_manager.filter(**{holder: member}).order_by("pk")
             archive.writestr(f"{name}.json", _dump(list(rows.values(*fields))))
+        archive.writestr("attention_checks.json", _dump(_list_checks(member)))
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
         _write_files(archive, member)
@@ -99,6 +101,13 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
             path = f"project-files/{file.pk}/{_name_in_archive(file.name)}"
             archive.writestr(path, bytes(file.content.data))
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
+
+
+def _list_checks(member: Member) -> list[dict[str, Any]]:
+    """Return the attention checks that are over. An open one would be given away."""
+    rows = AttentionCheck.objects.filter(person=member).exclude(state=AttentionCheck.State.OPEN)
+    fields = ("service", "tool", "state", "created_at", "shown_at", "answered_at")
+    return list(rows.order_by("created_at").values(*fields))
 
 
 def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str) -> None:

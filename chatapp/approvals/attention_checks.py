@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.audit import audit_log
@@ -22,6 +23,7 @@ from chatapp.models import (
     AttentionCheck,
     Conversation,
     HousePolicy,
+    LogEntry,
     Member,
     Message,
     ToolCall,
@@ -83,7 +85,8 @@ def place(person: Member) -> AttentionCheck | None:
     about as many approvals as the policy says, at most once a week, and only beside a real
     request."""
     each = HousePolicy.current().check_each
-    if not each:
+    # Most visits of the inbox place none, so they take no lock.
+    if not each or _choose_service(person, each) is None:
         return None
     with transaction.atomic():
         Member.objects.select_for_update().get(pk=person.pk)
@@ -131,11 +134,22 @@ def _choose_service(person: Member, each: int) -> Service | None:
 
 
 # --- showing -------------------------------------------------------------------------------------
+def filter_open(person: Member) -> QuerySet[AttentionCheck]:
+    return AttentionCheck.objects.filter(person=person, state=State.OPEN, expires_at__gt=Now())
+
+
 def find_open(person: Member, check_id: uuid.UUID | None = None) -> AttentionCheck | None:
     """Return the open check of this person, or the one of this id."""
-    wanted = Q(state=State.OPEN, expires_at__gt=timezone.now())
-    checks = AttentionCheck.objects.filter(wanted, person=person)
+    checks = filter_open(person)
     return (checks.filter(pk=check_id) if check_id else checks).first()
+
+
+def hide_open(entries: QuerySet[LogEntry], person: Member) -> QuerySet[LogEntry]:
+    """Leave out what the log says of a check that this person has not answered yet."""
+    check = find_open(person)
+    if check is None:
+        return entries
+    return entries.exclude(kind=LogEntry.Kind.ATTENTION_CHECK, data__contains=str(check.pk))
 
 
 def find_answered(person: Member, check_id: uuid.UUID) -> AttentionCheck | None:
@@ -204,11 +218,11 @@ def mark_shown(check: AttentionCheck, at: datetime) -> None:
 def answer(check: AttentionCheck, given: Answer) -> bool:
     """Store the answer. Return whether it was the first."""
     mine = AttentionCheck.objects.filter(pk=check.pk, state=State.OPEN)
-    if not mine.update(state=given, answered_at=timezone.now()):
-        return False
+    is_first = bool(mine.update(state=given, answered_at=timezone.now()))
     check.refresh_from_db()
-    _log(check, given)
-    return True
+    if is_first:
+        _log(check, given)
+    return is_first
 
 
 def filter_old() -> QuerySet[AttentionCheck]:

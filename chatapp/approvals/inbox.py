@@ -23,7 +23,7 @@ from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import can_sign_in
 from mcpconfig.values.service_admins import manages_services
 
-from .attention_checks import build_waiting_call, find_open
+from .attention_checks import build_waiting_call, filter_open, find_open
 from .reviews import filter_open_reviews
 
 State = ToolCall.State
@@ -49,7 +49,7 @@ def list_waiting(person: Member, opened: ToolCall | None = None) -> list[Waiting
 
 
 def _add_check(piles: list[WaitingGroup], person: Member) -> list[WaitingGroup]:
-    """Put an attention check among the approvals, by its age. It is not counted anywhere."""
+    """Put an attention check among the approvals, by its age."""
     check = find_open(person)
     if check is None:
         return piles
@@ -146,7 +146,9 @@ def _compile_facts(day: date, manages: bool) -> tuple[str, tuple[Any, ...]]:
     person's."""
     person = Member(pk=NOBODY, is_staff=manages, is_superuser=manages)
     first, *more = (source.calls(person).order_by().values("pk") for source in SOURCES.values())
-    waiting, of_waiting = first.union(*more, all=True).query.sql_with_params()
+    # An attention check counts as a request: a number without it would give it away.
+    checks = filter_open(person).order_by().values("pk")
+    waiting, of_waiting = first.union(*more, checks, all=True).query.sql_with_params()
     signs, of_signs = filter_signing(person).values("pk").query.sql_with_params()
     with_apps = Service.objects.for_member(person).filter(allows_apps=True).order_by()
     apps, of_apps = with_apps.values("pk").query.sql_with_params()

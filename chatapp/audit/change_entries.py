@@ -59,6 +59,8 @@ SECRETS = (
     *("bearer", "headers", "client_secret", "password", "secret"),
     *("key_id", "sealed_key", "sealed_headers", "sealed_address", "sealed_secret"),
 )
+# What the program derives from other fields, which are logged.
+DERIVED = frozenset({"switched_on_at"})
 # Fields with one entry a line. They are logged in full, as a list.
 LISTS = ("allowed_hosts",)
 # The logged fields of each model, () for all. Discovered facts about a service are not logged.
@@ -303,7 +305,9 @@ def log_sign_out(user: Member | None, **_facts: Any) -> None:
 def _read_values(instance: Any) -> Values:
     fields = instance._meta.concrete_fields
     names = WATCHED.get(type(instance), (None, ()))[1] or tuple(
-        field.attname for field in fields if not getattr(field, "auto_now", False)
+        field.attname
+        for field in fields
+        if not getattr(field, "auto_now", False) and field.attname not in DERIVED
     )
     return {name: getattr(instance, name) for name in names}
 

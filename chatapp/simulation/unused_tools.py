@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from chatapp.models import ToolCall
@@ -30,9 +30,10 @@ def read_definition_ids(values: Iterable[str]) -> list[int]:
 
 def filter_unused() -> QuerySet[ToolDefinition]:
     """Return the definitions that were confirmed and switched on, and not called, for as long. One
-    that changed meanwhile is left out: it has not been known for as long."""
+    that changed or was switched on again meanwhile is left out."""
     since = timezone.now() - timedelta(days=UNUSED_DAYS)
     confirmed = ToolSetting.objects.filter(
+        Q(switched_on_at=None) | Q(switched_on_at__lt=since),
         service=OuterRef("service"),
         name=OuterRef("name"),
         confirmed_hash=OuterRef("hash"),

@@ -15,4 +15,9 @@ class Migration(migrations.Migration):
             name='opinion',
             field=models.JSONField(editable=False, null=True, verbose_name='second opinion'),
         ),
+        migrations.AddField(
+            model_name='toolsetting',
+            name='switched_on_at',
+            field=models.DateTimeField(editable=False, null=True, verbose_name='switched on at'),
+        ),
     ]

@@ -1,10 +1,11 @@
 """Tools: what services said about them, kept by content hash, and what admins decided."""
 
 import secrets
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, Self
 
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcpconfig.models.service import MAX_GUIDANCE_CHARACTERS, Service
@@ -101,6 +102,11 @@ class ToolSetting(models.Model):
     )
     guidance = models.TextField(_("instructions"), max_length=MAX_GUIDANCE_CHARACTERS, blank=True)
     mark = ChangeMark(_("change mark"), editable=False, default=0)
+    # When an admin last switched it on again.
+    switched_on_at = models.DateTimeField(_("switched on at"), editable=False, null=True)
+
+    # Whether it was on when it was read.
+    _was_enabled = True
 
     objects = ToolSettings.as_manager()
 
@@ -118,4 +124,21 @@ class ToolSetting(models.Model):
     def save(self, *, update_fields: Iterable[str] | None = None, **options: Any) -> None:
         """What is saved in part has changed as well."""
         fields = None if update_fields is None else {*update_fields, "mark"}
+        if self.is_enabled and not self._was_enabled and (fields is None or "is_enabled" in fields):
+            self.switched_on_at = timezone.now()
+            fields = fields and {*fields, "switched_on_at"}
         super().save(update_fields=fields, **options)
+        if fields is None or "is_enabled" in fields:
+            self._was_enabled = self.is_enabled
+
+    @classmethod
+    def from_db(
+        cls,
+        db: str | None,
+        field_names: Collection[str],
+        values: Collection[Any],
+        **options: Any,
+    ) -> Self:
+        loaded = super().from_db(db, field_names, values, **options)
+        loaded._was_enabled = loaded.__dict__.get("is_enabled", True)
+        return loaded

@@ -4,6 +4,7 @@ from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 
+from chatapp.approvals.attention_checks import hide_open
 from chatapp.audit.audit_log import read_end
 from chatapp.models import Conversation, LogEntry
 from chatapp.rendering.pages.log import build_line
@@ -17,6 +18,7 @@ MAX_DIGITS = 18
 @for_members("GET")
 def log(request: MemberRequest) -> HttpResponse:
     mine = LogEntry.objects.filter(Q(actor_id=request.user.pk) | Q(person_id=request.user.pk))
+    mine = hide_open(mine, request.user)
     before = request.GET.get("before", "")
     if before.isdecimal() and len(before) <= MAX_DIGITS:
         mine = mine.filter(position__lt=int(before))

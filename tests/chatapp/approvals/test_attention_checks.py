@@ -1,6 +1,8 @@
 """Attention checks look like approvals, send nothing, and are named after the answer."""
 
+import io
 import json
+import zipfile
 from datetime import timedelta
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from chatapp.accounts import personal_data
 from chatapp.approvals import attention_checks
-from chatapp.approvals.inbox import count_waiting, list_all_waiting
+from chatapp.approvals.inbox import count_waiting, list_all_waiting, list_waiting
 from chatapp.models import (
     Approval,
     AttentionCheck,
@@ -114,9 +117,20 @@ def test_nobody_else_sees_or_answers_it(check: AttentionCheck, stranger_client: 
     assert check.state == State.OPEN
 
 
-def test_it_is_counted_nowhere(check: AttentionCheck, busy: Member) -> None:
-    """Not in the number of the sidebar, and in no mail, notification or batch."""
+def test_the_number_of_the_sidebar_does_not_give_it_away(
+    check: AttentionCheck, busy: Member
+) -> None:
+    assert count_waiting(busy) == sum(group.count for group in list_waiting(busy)) == 2
+    attention_checks.answer(check, "denied")
+    assert count_waiting(busy) == sum(group.count for group in list_waiting(busy)) == 1
+
+
+def test_one_that_expired_is_not_counted(check: AttentionCheck, busy: Member) -> None:
+    AttentionCheck.objects.update(expires_at=timezone.now())
     assert count_waiting(busy) == 1
+
+
+def test_it_is_in_no_mail_notification_or_batch(check: AttentionCheck, busy: Member) -> None:
     assert check.pk not in {each.call_id for each in list_all_waiting(busy)}
     client = signed_in(busy)
     client.post("/approvals/decide", {"call": [str(check.pk)], "decision": "run"})
@@ -170,7 +184,48 @@ def test_a_hasty_or_broken_answer_is_refused_as_for_a_real_request(
 def test_the_first_answer_counts(check: AttentionCheck, busy: Member) -> None:
     assert attention_checks.answer(check, "allowed")
     assert not attention_checks.answer(check, "denied")
+    check.refresh_from_db()
+    assert check.state == State.ALLOWED
     assert answer(signed_in(busy), check, "deny").status_code == 404
+
+
+def test_a_later_answer_is_told_what_the_first_was(check: AttentionCheck, busy: Member) -> None:
+    late = AttentionCheck.objects.get()
+    attention_checks.answer(check, "allowed")
+    assert not attention_checks.answer(late, "denied")
+    assert late.state == State.ALLOWED
+
+
+def test_the_log_of_the_person_does_not_name_it_before_the_answer(
+    check: AttentionCheck, busy: Member
+) -> None:
+    client = signed_in(busy)
+    assert LogEntry.objects.filter(kind=LogEntry.Kind.ATTENTION_CHECK).exists()
+    assert "There is no such call" not in client.get("/log/").content.decode()
+    answer(client, check, "deny")
+    html = client.get("/log/").content.decode()
+    assert "Placed in the inbox. There is no such call." in html
+    assert "Denied. There is no such call." in html
+
+
+def test_it_is_in_the_persons_data_after_the_answer(check: AttentionCheck, busy: Member) -> None:
+    def download() -> list[dict[str, Any]]:
+        target = io.BytesIO()
+        personal_data.write_archive(busy, target, "https://chat.test")
+        with zipfile.ZipFile(target) as archive:
+            found: list[dict[str, Any]] = json.loads(archive.read("attention_checks.json"))
+        return found
+
+    assert download() == []
+    attention_checks.answer(check, "denied")
+    (told,) = download()
+    assert (told["tool"], told["state"]) == ("share_folder", "denied") and told["answered_at"]
+
+
+def test_it_goes_with_the_account(check: AttentionCheck, busy: Member) -> None:
+    personal_data.close_account(busy)
+    personal_data.delete_rows(busy)
+    assert not AttentionCheck.objects.exists()
 
 
 def test_the_log_says_what_it_is(check: AttentionCheck, busy: Member, stranger: Member) -> None:

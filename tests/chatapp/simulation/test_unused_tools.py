@@ -82,6 +82,32 @@ def test_tools_are_switched_off_and_on_again(admin_client: Client, tool: ToolDef
     assert is_on(tool) and "1 tool is on again" in html
     entries = LogEntry.objects.filter(kind=LogEntry.Kind.TOOL, actor_name="admin")
     assert ["is_enabled" in each.data for each in entries] == [True, True]
+    assert not any("switched_on_at" in each.data for each in entries)
+
+
+def test_one_that_was_switched_on_again_is_left_out_for_as_long(
+    admin_client: Client, tool: ToolDefinition
+) -> None:
+    switch(admin_client, "off", tool)
+    switch(admin_client, "on", tool)
+    assert names() == []
+    ToolSetting.objects.update(switched_on_at=timezone.now() - LONG)
+    assert names() == ["delete_note"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"update_fields": ["is_enabled"]}], ids=["all", "one"])
+def test_however_it_is_switched_on_again_the_time_is_stored(
+    tool: ToolDefinition, fields: Any
+) -> None:
+    setting = ToolSetting.objects.get(name=tool.name)
+    setting.save(**fields)
+    assert names() == ["delete_note"]
+    setting.is_enabled = False
+    setting.save(**fields)
+    setting.is_enabled = True
+    setting.save(**fields)
+    setting.refresh_from_db()
+    assert setting.switched_on_at is not None and names() == []
 
 
 def test_a_tool_that_was_used_meanwhile_stays_on(
