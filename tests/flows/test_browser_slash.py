@@ -102,5 +102,6 @@ def test_a_command_that_is_sent_before_its_list_is_there_is_no_message(visit: Vi
     expect(box(tab)).to_have_value("/pin")
     expect(box(tab)).to_be_focused()
     box(tab).press("Enter")
-    expect(tab.get_by_text("Pinned").first).to_be_visible()
+    pinned = tab.get_by_role("img", name="Pinned").or_(tab.get_by_text("Pinned"))
+    expect(pinned.first).to_be_visible()
     expect(tab.locator(".bubble")).to_have_count(1)
