@@ -91,3 +91,17 @@ def test_a_mention_in_a_message_that_begins_with_a_slash_is_completed(visit: Vis
     expect(tab.locator('[data-typed="@thing"]')).to_be_visible()
     box(tab).press("Enter")
     expect(box(tab)).to_have_value("/etc and @things ")
+
+
+def test_a_command_that_is_sent_before_its_list_is_there_is_no_message(visit: Visit) -> None:
+    visit.witness.excuse("status of 422")
+    tab = open_chat(visit, "Pin me in a hurry")
+    box(tab).fill("/pin")
+    box(tab).press("Enter")
+    expect(tab.locator('[data-typed="/pin"]').first).to_be_visible()
+    expect(box(tab)).to_have_value("/pin")
+    expect(box(tab)).to_be_focused()
+    box(tab).press("Enter")
+    pinned = tab.get_by_role("img", name="Pinned").or_(tab.get_by_text("Pinned"))
+    expect(pinned.first).to_be_visible()
+    expect(tab.locator(".bubble")).to_have_count(1)

@@ -57,8 +57,9 @@ class RightsWidget(forms.CheckboxSelectMultiple):
 
 
 class RightsForm(ModelForm):
-    """The rights of a member. `admin` is who gives and takes them. To give one, the admin must have
-    signed in recently: a stolen session could make itself an admin that stays."""
+    """The rights of a member. `admin` is who gives and takes them. To give one, or to activate an
+    admin again, the admin must have signed in recently: a stolen session could make itself an admin
+    that stays."""
 
     admin: Member
     is_recent: bool
@@ -98,8 +99,10 @@ class RightsForm(ModelForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        gains = set(values.get("rights", ())) - set(self.instance.rights)
-        if values.get("is_superuser") and not self.instance.is_superuser:
+        is_active = values.get("is_active", True)
+        had = self.instance if self.instance.is_active or not is_active else Member()
+        gains = set(values.get("rights", ())) - set(had.rights)
+        if values.get("is_superuser") and not had.is_superuser:
             gains.add("is_superuser")
         if gains and not self.is_recent:
             self.add_error(None, _ask_to_confirm())

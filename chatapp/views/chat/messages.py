@@ -32,6 +32,8 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
     form = MessageForm(request.POST)
     if wanted := prompts.find_named_prompt(request):
         return prompts.render_form(request, *wanted)
+    if offered := prompts.offer_named_command(request):
+        return offered
     try:
         if not form.is_valid():
             raise Refused(intake.NOT_VALID)

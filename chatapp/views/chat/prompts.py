@@ -5,6 +5,8 @@ import base64
 import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 from django.http import HttpResponse
@@ -57,27 +59,10 @@ def suggest(request: MemberRequest) -> HttpResponse:
     typed = SLASH.fullmatch(request.POST.get("text", ""))
     if typed is None:
         return close_picker(request)
-    usable = Service.objects.for_member(request.user)
     name, colon, query = typed.groups(default="")
     if not colon:
-        words = split_words(name)
-        steps = choose_entries(list_steps(), words)
-        commands = choose_entries(list_commands(find_chat(request)), words)
-        prompts = suggest_prompts(request.user, name)
-        services = list(usable.filter(name__startswith=name))
-        context = {
-            "command_groups": [
-                (label, entries)
-                for label, entries in ((_("For this message"), steps), (_("Commands"), commands))
-                if entries
-            ],
-            "services": services,
-            "saved_prompts": prompts,
-            "count": len(steps) + len(commands) + len(prompts) + len(services),
-            **_build_slash_context(request),
-        }
-        return render_step(request, "services", context)
-    service = usable.filter(name=name).first()
+        return _render_commands(request, name)
+    service = Service.objects.for_member(request.user).filter(name=name).first()
     if service is None:
         return close_picker(request)
     return _render_list(request, service, query, is_slash=True)
@@ -120,6 +105,19 @@ def find_named_prompt(request: MemberRequest) -> tuple[Service, str] | None:
         return None
     service = Service.objects.for_member(request.user).filter(name=typed[1]).first()
     return (service, typed[3]) if service else None
+
+
+def offer_named_command(request: MemberRequest) -> HttpResponse | None:
+    """Return the commands if the message is only the name of one. It was sent before the list was
+    there, and its text stays."""
+    typed = SLASH.fullmatch(request.POST.get("text", ""))
+    if typed is None or typed[2] or not request.htmx:
+        return None
+    name = typed[1].lower()
+    entries = chain(list_steps(), list_commands(find_chat(request)))
+    if all(entry.name != name for entry in entries):
+        return None
+    return _render_commands(request, typed[1], HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 def render_form(
@@ -173,6 +171,28 @@ def _render_list(
     if is_slash:
         context |= _build_slash_context(request)
     return render_step(request, "prompts", context)
+
+
+def _render_commands(
+    request: MemberRequest, name: str, status: int = HTTPStatus.OK
+) -> HttpResponse:
+    words = split_words(name)
+    steps = choose_entries(list_steps(), words)
+    commands = choose_entries(list_commands(find_chat(request)), words)
+    prompts = suggest_prompts(request.user, name)
+    services = list(Service.objects.for_member(request.user).filter(name__startswith=name))
+    context = {
+        "command_groups": [
+            (label, entries)
+            for label, entries in ((_("For this message"), steps), (_("Commands"), commands))
+            if entries
+        ],
+        "services": services,
+        "saved_prompts": prompts,
+        "count": len(steps) + len(commands) + len(prompts) + len(services),
+        **_build_slash_context(request),
+    }
+    return render_step(request, "services", context, status=status)
 
 
 def _build_slash_context(request: MemberRequest) -> dict[str, Any]:

@@ -241,6 +241,26 @@ def test_giving_rights_needs_a_recent_sign_in(admin_client: Client, owner: Membe
     assert read(owner).first_name == "Ada"
 
 
+@pytest.mark.parametrize("given", [{"rights": ["policy"]}, {"is_superuser": "on"}])
+def test_activating_an_admin_again_needs_a_recent_sign_in(
+    admin_client: Client, owner: Member, given: dict[str, Any]
+) -> None:
+    """The password of an admin who left may be known to others."""
+    make_recent(admin_client).post(change(owner), form_of(owner, **given))
+    form = form_of(read(owner), **given)
+    form.pop("is_active")
+    session = admin_client.session
+    session["account_authentication_methods"] = []
+    session.save()
+    admin_client.post(change(owner), form)
+    assert not read(owner).is_active
+    page = admin_client.post(change(owner), form | {"is_active": "on"}).content.decode()
+    assert "To give rights, confirm that it is you" in page
+    assert not read(owner).is_active
+    make_recent(admin_client).post(change(owner), form | {"is_active": "on"})
+    assert read(owner).is_active
+
+
 def test_ways_into_an_account_need_a_recent_sign_in(admin_client: Client, admin: Member) -> None:
     """An admin could give themselves a password or a link, which works after the session."""
     before = read(admin).password

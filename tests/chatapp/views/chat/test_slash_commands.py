@@ -1,5 +1,7 @@
 """Commands after `/` in the message box: which there are, and what finds them."""
 
+import uuid
+
 import pytest
 from django.test import Client
 
@@ -121,6 +123,27 @@ def test_the_name_of_a_command_is_no_draft(owner_client: Client, chat: Conversat
     owner_client.post("/draft/", {"text": "/exp and more", **place})
     page = parse(owner_client.get(f"/c/{chat.pk}/").content.decode())
     assert page.one(id="message").text == "/exp and more"
+
+
+@pytest.mark.parametrize("text", ["/archive", "/Archive ", "/model"])
+def test_the_name_of_a_command_is_no_message(
+    owner_client: Client, chat: Conversation, text: str
+) -> None:
+    values = {"text": text, "mention": text, "chat": str(chat.pk), "client_id": str(uuid.uuid4())}
+    answer = owner_client.post(f"/c/{chat.pk}/messages", values, headers=HTMX)
+    assert answer.status_code == 422
+    assert text.strip().lower() in names(parse(answer.content.decode()))
+    assert chat.turns.count() == 1
+
+
+@pytest.mark.parametrize(("text", "headers"), [("/etc", HTMX), ("/archive it", HTMX), ("/pin", {})])
+def test_other_text_after_a_slash_is_a_message(
+    owner_client: Client, chat: Conversation, text: str, headers: dict[str, str]
+) -> None:
+    """Without JavaScript there is no list, so that names of commands are text like any other."""
+    values = {"text": text, "chat": str(chat.pk), "client_id": str(uuid.uuid4())}
+    answer = owner_client.post(f"/c/{chat.pk}/messages", values, headers=headers)
+    assert names(parse(answer.content.decode())) == []
 
 
 def test_a_new_temporary_chat_begins_with_its_box_checked(owner_client: Client) -> None:
