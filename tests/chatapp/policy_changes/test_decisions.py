@@ -24,7 +24,7 @@ from chatapp.policy.stored_policy import load_policy
 from chatapp.policy_changes import decisions, drafting
 from chatapp.policy_changes.approvers import list_approvers
 from chatapp.policy_changes.proposal import load_past_steps, load_proposal
-from chatapp.policy_changes.rows import Kind, read_values
+from chatapp.policy_changes.rows import MODELS, Kind, References, read_values
 from tests.chatapp.admin.policy.policy_rows import group_of, policy_test, rule, shop
 
 pytestmark = pytest.mark.django_db
@@ -462,3 +462,16 @@ def test_an_approval_and_a_withdrawal_at_once_leave_one_outcome(
     assert len(refusals) == 1
     applied = state_of(change) == State.APPLIED
     assert stored() == (AFTER if applied else BEFORE)
+
+
+# --- every field of the policy -----------------------------------------------------------------
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_change_carries_every_field_of_the_policy(kind: str) -> None:
+    """Whatever a later version adds is in the version that was shown, and can be loaded."""
+    options = MODELS[kind]._meta
+    carried = set(read_values(MODELS[kind](), []))
+    stored = {each.attname for each in options.concrete_fields if not each.primary_key}
+    assert stored - carried <= {"changed_at"}
+    assert {each.name for each in options.many_to_many} == carried - stored
+    relations = {each.attname: 1 for each in options.concrete_fields if each.is_relation}
+    References.load([(kind, relations)]).build(kind, 1, relations)
