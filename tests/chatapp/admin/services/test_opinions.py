@@ -170,11 +170,7 @@ def test_the_policy_names_a_model_before_it_wants_opinions_on_new_tools(
     values = {"runs_up_to": "low", "widest_consent": "service", "consent_days": 90}
     answer = admin_client.post(address, {**values, "opinions_for_new": "on"})
     assert "Choose a model for second opinions first" in answer.content.decode()
-<<<<<<< HEAD
-    HousePolicy.objects.update_or_create(pk=1, defaults={"opinion_model": MODEL})
-=======
     HousePolicy.objects.update(opinion_model=MODEL)
->>>>>>> review2
     wanted = {**values, "opinions_for_new": "on", "opinion_model": MODEL}
     assert admin_client.post(address, wanted).status_code == 302
     assert HousePolicy.current().opinions_paid_by == admin
