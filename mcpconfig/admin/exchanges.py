@@ -12,15 +12,15 @@ from django.views.decorators.http import require_safe
 
 from mcpconfig.models import Exchange
 
+from .big_lists import BigListMixin, PeriodFilter, RecentValuesFilter
 from .display import EMPTY, render_json
 from .exchange_display import describe_messages, describe_request, render_body
-from .filters import SeveralValuesFilter
 from .operation_page import show_operation
 from .read_only import ReadOnlyMixin
 
 
 @admin.register(Exchange)
-class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No exchanges yet. Requests to services and their responses appear here.")
     list_display = (
         "created_at",
@@ -34,11 +34,11 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     )
     list_filter = (
         "service",
-        *((name, SeveralValuesFilter) for name in ("operation", "status", "era", "kind")),
+        *((name, RecentValuesFilter) for name in ("operation", "status", "era", "kind")),
+        ("created_at", PeriodFilter),
     )
     list_select_related = ("service",)
     search_fields = ("=operation_id", "=round_id", "rpc_method")
-    date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("service", "operation", "same_operation", "same_round", "started_at")}),
         (_lazy("Request"), {"fields": ("request_line", "url", "kind", "rpc_id", "era", "attempt")}),

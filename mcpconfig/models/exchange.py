@@ -52,6 +52,12 @@ class Exchange(models.Model):
         indexes = [
             models.Index(fields=["service", "-id"]),
             models.Index(fields=["operation_id"]),
+            models.Index(
+                fields=["round_id"],
+                condition=~models.Q(round_id=""),
+                name="exchanges_of_a_call",
+            ),
+            models.Index(fields=["created_at"], name="exchanges_by_date"),
         ]
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -13,6 +14,8 @@ from chatapp.providers.tools.toolbox import Dialect, preflight
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.tools.catalogue import CatalogueTool, assemble, load_listings
 from mcpconfig.models import Service
+
+ROWS_PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +33,11 @@ class Row:
     at: list[ToolAtProvider]
 
 
-def build_table(service: str) -> Mapping[str, Any]:
+def build_table(service: str, page: str = "") -> Mapping[str, Any]:
     """Return the context of the page, with the tools of one service or of all enabled services."""
     services = Service.objects.filter(is_enabled=True).order_by("name")
     tools = assemble(load_listings(services.filter(name=service) if service else services))
+    listed = Paginator(list(tools.values()), ROWS_PER_PAGE).get_page(page)
     dialects = list({dialect.label: dialect for dialect in DIALECTS.values()}.values())
     return {
         "title": _("Tool support by provider"),
@@ -42,7 +46,9 @@ def build_table(service: str) -> Mapping[str, Any]:
         "notices": [draw_hidden(notice) for notice in tools.notices],
         "providers": [dialect.label for dialect in dialects],
         "limits": [dialect for dialect in dialects if dialect.most_tools is not None],
-        "rows": [_build_row(tool, dialects) for tool in tools.values()],
+        "total": len(tools),
+        "page": listed,
+        "rows": [_build_row(tool, dialects) for tool in listed],
     }
 
 
