@@ -97,7 +97,7 @@ class Rows:
 
 def fill(sizes: Sizes) -> Rows:
     """Store the rows. The first people and services have most of the calls."""
-    chance = random.Random(5)
+    chance = random.Random(5)  # noqa: S311  # not for secrets
     people = _create_people(sizes.people)
     services = _create_services(sizes.services)
     definitions = _create_tools(services, sizes.tools)

@@ -393,9 +393,12 @@ def describe_definition(service: Service, definition: ToolDefinition) -> ToolFac
     )
 
 
-def load_listings(services: QuerySet[Service]) -> list[Listing]:
-    """Load the listings of these services. Three queries."""
-    current = ToolDefinition.objects.filter(is_current=True)
+def load_listings(
+    services: QuerySet[Service], definitions: QuerySet[ToolDefinition] | None = None
+) -> list[Listing]:
+    """Load the listings of these services, with all their current definitions or with these. Three
+    queries."""
+    current = ToolDefinition.objects.filter(is_current=True) if definitions is None else definitions
     return [
         Listing(
             service=service,

@@ -25,7 +25,19 @@ MOST_SEARCHED = 10_000
 MOST_VALUES_READ = 5_000
 
 
-class CappedPaginator(Paginator[Any]):
+class KeyedPaginator(Paginator[Any]):
+    """Finds the rows of a page by their keys, so that nothing is computed for the rows before."""
+
+    def page(self, number: int | str) -> Page[Any]:
+        rows: Any = self.object_list
+        page = super().page(number)
+        first = (page.number - 1) * self.per_page
+        keys = rows.select_related(None).values_list("pk", flat=True)
+        page.object_list = rows.filter(pk__in=list(keys[first : first + self.per_page]))
+        return page
+
+
+class CappedPaginator(KeyedPaginator):
     """Counts up to MOST_COUNTED rows. If there are more, the pages end there."""
 
     @cached_property
@@ -41,16 +53,6 @@ class CappedPaginator(Paginator[Any]):
     @property
     def is_capped(self) -> bool:
         return self._found > MOST_COUNTED
-
-    def page(self, number: int | str) -> Page[Any]:
-        """Return one page. Its rows are found by their keys, so that the rows of the pages before
-        it are skipped without being read."""
-        rows: Any = self.object_list
-        page = super().page(number)
-        first = (page.number - 1) * self.per_page
-        keys = rows.select_related(None).values_list("pk", flat=True)
-        page.object_list = rows.filter(pk__in=list(keys[first : first + self.per_page]))
-        return page
 
 
 class BigChangeList(ChangeList):

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 
+from .big_lists import KeyedPaginator
 from .display import EMPTY, render_json
 from .read_only import ReadOnlyMixin
 
@@ -25,6 +26,8 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_filter = ("is_current", "service")
     list_select_related = ("service",)
     search_fields = ("name", "title", "description")
+    paginator = KeyedPaginator
+    show_facets = admin.ShowFacets.NEVER
     fields = (
         "service",
         "name",

@@ -10,6 +10,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -39,6 +40,7 @@ from mcpconfig.admin.filters import HeadingMixin
 
 from . import off_board_page, person_page
 
+MOST_GROUPS = 100
 FULL_ADMIN = _lazy("Full admin")
 FULL_ADMIN_HELP = _lazy("Has every right. To read another member’s chat, a reason is still needed.")
 LAST_ADMIN = _lazy("This is the last full admin. Make another member a full admin first.")
@@ -168,6 +170,22 @@ class AdminFilter(HeadingMixin, admin.BooleanFieldListFilter):
     heading = _lazy("admin")
 
 
+class GroupFilter(admin.SimpleListFilter):
+    """A filter by group, which the page of a large group leads to."""
+
+    title = _lazy("group")
+    parameter_name = "group"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        groups = Group.objects.order_by("name").values_list("pk", "name")[:MOST_GROUPS]
+        return [(str(pk), name) for pk, name in groups]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Member]) -> QuerySet[Member]:
+        wanted = self.value() or ""
+        is_known = wanted.isdecimal() and len(wanted) < 19
+        return queryset.filter(groups=int(wanted)) if is_known else queryset
+
+
 class MemberList(ChangeList):
     """Leads to the page of the person, not to the form."""
 
@@ -202,7 +220,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         "has_password",
         "last_sign_in",
     )
-    list_filter = (StatusFilter, ("is_staff", AdminFilter))
+    list_filter = (StatusFilter, ("is_staff", AdminFilter), GroupFilter)
     autocomplete_fields = ("groups",)
     search_fields = ("username", "first_name", "last_name", "email")
     actions = ("make_sign_in_links", "remove_second_factors")

@@ -283,7 +283,7 @@ class PolicyTestAdmin(ChoicesMixin, admin.ModelAdmin):
     list_display = ("name", "sentence", "verdict")
     list_filter = ("expected", ("service", ServiceOfCallFilter), PersonFilter)
     person_path = "person"
-    list_select_related = ("person", "service")
+    list_select_related = ("person", "service__owner")
     search_fields = ("name", "tool")
     autocomplete_fields = ("person",)
 
