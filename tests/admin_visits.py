@@ -10,14 +10,17 @@ from django.test import Client
 from django.urls import reverse
 
 from chatapp.audit import chat_access
-from chatapp.models import Member
+from chatapp.models import Approval, Member
 
 from .many_rows import Rows
 from .route_world import World
-from .test_routes import admin_pages, is_for_all_admins
+from .test_routes import admin_pages
 
 # They end the session, lead to others, or send something to services.
-LEFT_OUT = {"login", "logout", "password_change_done", "view_on_site", "autocomplete"}
+LEFT_OUT = {
+    *("login", "logout", "password_change_done", "view_on_site", "autocomplete", "jsi18n"),
+    *(f"mcpconfig_service_{name}" for name in ("resources", "prompts", "prompt")),
+}
 Visit = tuple[str, str]
 
 
@@ -25,7 +28,11 @@ def choose_rows(world: World, rows: Rows, client: Client) -> Mapping[str, object
     """Return the busiest rows by model, and let the pages of the world be about them."""
     service, person = rows.services[0], rows.people[0]
     definition = next(each for each in rows.definitions if each.service_id == service.pk)
-    call = next(each for each in rows.calls if each.service_id == service.pk)
+    asked = Approval.objects.select_related("tool_call__turn").order_by("tool_call_id")
+    of_service = asked.filter(tool_call__service=service, state=Approval.State.GRANTED)
+    approval = of_service.first() or asked.first()
+    assert approval is not None
+    call = approval.tool_call
     chat = call.turn.conversation_id
     world.ids.update(
         service=service.pk,
@@ -41,21 +48,14 @@ def choose_rows(world: World, rows: Rows, client: Client) -> Mapping[str, object
         "chatapp.conversation": chat,
         "chatapp.turn": call.turn_id,
         "chatapp.toolcall": call.pk,
-        "chatapp.approval": next(
-            (
-                each.pk
-                for each in rows.calls
-                if each.turn_id == call.turn_id and each.risk == "high"
-            ),
-            call.pk,
-        ),
+        "chatapp.approval": approval.pk,
         "auth.group": person.groups.get().pk,
     }
 
 
 def list_pages(world: World, rows: Mapping[str, object]) -> Iterator[Visit]:
     for name, address in admin_pages(world, rows):
-        if name and name not in LEFT_OUT and not (is_for_all_admins(name) and name == "jsi18n"):
+        if name and name not in LEFT_OUT:
             yield name, address
     yield from _list_questions(world, rows)
 
