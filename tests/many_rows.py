@@ -54,6 +54,7 @@ STATES = {
     **{"failed": 5, "denied": 3, "refused": 3},
     **{"expired": 1, "withdrawn": 1, "cancelled": 1},
 }
+AT = "2026-01-01T00:00:00+00:00"
 WAITING_EVERY = 500
 CALLS_OF_A_TURN = 5
 SCHEMA = {
@@ -139,7 +140,7 @@ def _create_people(count: int) -> list[Member]:
 
 
 def _create_services(count: int) -> list[Service]:
-    error = {"kind": "refused", "message": "It answered 401.", "hint": "", "at": "2026-01-01T00:00"}
+    error = {"kind": "refused", "message": "It answered 401.", "hint": "", "at": AT}
     return _create(
         [
             Service(
@@ -148,7 +149,7 @@ def _create_services(count: int) -> list[Service]:
                 url=f"https://127.0.0.1:1/{number}",
                 visibility=Service.Visibility.EVERYONE,
                 authentication="oauth_user" if number % 4 == 0 else "none",
-                last_error=error if number % 20 == 19 else None,
+                last_error=error if number % 20 == 5 else None,
                 last_success_at=timezone.now(),
             )
             for number in range(count)
@@ -157,8 +158,8 @@ def _create_services(count: int) -> list[Service]:
 
 
 def _create_tools(services: Sequence[Service], count: int) -> list[ToolDefinition]:
-    """The first service has a tenth of the tools."""
-    first = count // 10
+    """The first service has many of them."""
+    first = min(count // 10, 100)
     definitions = []
     for number in range(count):
         verb = list(VERBS)[number % len(VERBS)]

@@ -445,11 +445,10 @@ def _build_description(service: str, text: str) -> str:
     return f"[MCP:{service}] {said}".strip()
 
 
-def describe_tool(definition: ToolDefinition) -> ToolDescription:
+def describe_tool(definition: ToolDefinition, setting: ToolSetting | None) -> ToolDescription:
     """Return the id that models see, and the risk with the admin's settings, for `manage.py mcp`
     and the admin."""
     service = definition.service
-    setting = ToolSetting.objects.filter(service=service, name=definition.name).first()
     risk = assess_risk(service, definition, setting)
     return ToolDescription(
         id=tool_id(service.name, definition.name), level=risk.level, reasons=list(risk.reasons)

@@ -5,7 +5,7 @@ newest rows. The pages say so."""
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.utils import get_last_value_from_parameters
@@ -47,7 +47,7 @@ class CappedPaginator(KeyedPaginator):
         return int(rows.order_by()[: MOST_COUNTED + 1].count())
 
     @property
-    def count(self) -> int:  # type: ignore[override]
+    def count(self) -> int:
         return min(self._found, MOST_COUNTED)
 
     @property
@@ -68,14 +68,14 @@ class BigChangeList(ChangeList):
 class BigListMixin:
     """A list of a table that grows without end. `newest_first` is an order with an index."""
 
-    newest_first: tuple[str, ...] = ("-pk",)
-    paginator = CappedPaginator
+    newest_first: ClassVar[tuple[str, ...]] = ("-pk",)
+    paginator: Any = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 50
-    sortable_by: tuple[str, ...] = ()
-    search_help_text = format_lazy(
+    sortable_by: Any = ()
+    search_help_text: Any = format_lazy(
         _lazy("Searches the newest {count} rows that match the filters."),
         count=localize(MOST_SEARCHED),
     )
@@ -106,9 +106,9 @@ class RecentValuesFilter(SeveralValuesFilter):
         _field, _request, _params, model, model_admin, path = (*args, kwargs.get("field_path"))[:6]
         newest = model._default_manager.order_by(*model_admin.newest_first)
         values = set(newest.values_list(path, flat=True)[:MOST_VALUES_READ])
-        chosen = self.lookup_val or []
+        chosen: Any = self.lookup_val or []
         found = {value for value in values if value is not None} | set(chosen)
-        self.lookup_choices = [*sorted(found, key=str), *([None] if None in values else [])]
+        self.lookup_choices: Any = [*sorted(found, key=str), *([None] if None in values else [])]
 
 
 class PeriodFilter(admin.DateFieldListFilter):
@@ -138,13 +138,14 @@ class PeriodFilter(admin.DateFieldListFilter):
         yield from super().choices(changelist)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        found: QuerySet[Any] = super().queryset(request, queryset)
+        found: Any = super().queryset(request, queryset)
         if self.first_day:
             found = found.filter(**{f"{self.field_path}__gte": _start(self.first_day)})
         if self.last_day:
             after = _start(self.last_day + timedelta(days=1))
             found = found.filter(**{f"{self.field_path}__lt": after})
-        return found
+        rows: QuerySet[Any] = found
+        return rows
 
 
 def parse_day(text: str | None) -> date | None:

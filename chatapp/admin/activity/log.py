@@ -34,7 +34,7 @@ class LogAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
         ConcernedFilter,
     )
     search_fields = ("data", "actor_name", "person_name", "=hash")
-    ordering = newest_first = ("-position",)
+    newest_first = ordering = ("-position",)
     sortable_by = ("position", "time")
     fields = (
         *("position", "at", "title", "actor_name", "actor_id", "person_name", "person_id"),

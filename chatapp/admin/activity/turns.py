@@ -112,7 +112,7 @@ class TurnAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin)
     )
     list_select_related = ("conversation__owner",)
     search_fields = ("conversation__title", "conversation__owner__username", "model")
-    ordering = newest_first = ("-created_at",)
+    newest_first = ordering = ("-created_at",)
     sortable_by = ("created_at",)
     fields = (
         "conversation",
@@ -208,7 +208,7 @@ class ToolCallAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.Mod
         PersonFilter,
     )
     search_fields = ("tool_id", "turn__conversation__owner__username")
-    ordering = newest_first = ("-turn__created_at", "step", "position")
+    newest_first = ordering = ("-turn__created_at", "step", "position")
     sortable_by = ("created",)
     person_path = "turn__conversation__owner"
     fields = ("tool_id",)

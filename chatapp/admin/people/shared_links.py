@@ -10,7 +10,6 @@ from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Member, SharedLink
 from chatapp.sharing import links
-from mcpconfig.admin.big_lists import BigListMixin
 from mcpconfig.admin.filters import HeadingMixin, SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -24,7 +23,7 @@ class ExpiryFilter(HeadingMixin, admin.DateFieldListFilter):
 
 
 @admin.register(SharedLink)
-class SharedLinkAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
+class SharedLinkAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
     """Links can be revoked, but not opened from here: an admin reads a chat after giving a reason,
     on the pages of chats."""
 
