@@ -70,7 +70,7 @@ def multiply(model: Any, times: int, values: Mapping[str, str]) -> None:
 
 
 def _is_serial(field: Any) -> bool:
-    return field.primary_key and field.db_type(connection).startswith("bigint")
+    return bool(field.primary_key) and str(field.db_type(connection)).startswith("bigint")
 
 
 def _derive(column: str) -> str:

@@ -97,7 +97,8 @@ def list_variants(name: str, response: Any) -> Iterator[Visit]:
         choices = [each for each in spec.choices(found) if "query_string" in each]
         for choice in choices if len(choices) < 20 else (*choices[1:3], choices[-1]):
             if not choice["selected"]:
-                yield f"{name} by {spec.title}: {choice['display']}", choice["query_string"]
+                title = f"{name} by {spec.title}: {choice['display']}"
+                yield title, str(choice["query_string"])
     if found.search_fields:
         for word in ("a", "person-0001", "nothing-has-this"):
             yield f"{name}, search for {word}", f"?{urlencode({'q': word})}"
@@ -110,7 +111,7 @@ def list_variants(name: str, response: Any) -> Iterator[Visit]:
 
 
 def _may_sort(found: ChangeList, column: Any) -> bool:
-    return column in found.sortable_by and bool(found.get_ordering_field(column))
+    return column in (found.sortable_by or ()) and bool(found.get_ordering_field(column))
 
 
 def sign_in(admin: Member) -> Client:

@@ -68,7 +68,7 @@ class BigChangeList(ChangeList):
 class BigListMixin:
     """A list of a table that grows without end. `newest_first` is an order with an index."""
 
-    newest_first: ClassVar[tuple[str, ...]] = ("-pk",)
+    newest_first: ClassVar[Any] = ("-pk",)
     paginator: Any = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER

@@ -43,7 +43,8 @@ class ApprovalAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAd
         "decided_by",
     )
     search_fields = ("tool_call__tool_id", "tool_call__turn__conversation__owner__username")
-    newest_first = ordering = ("-created_at",)
+    ordering = ("-created_at",)
+    newest_first = ordering
     sortable_by = ("created_at",)
     fields = (
         "tool_call",

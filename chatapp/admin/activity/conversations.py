@@ -68,7 +68,8 @@ class ConversationAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.Mod
     )
     list_select_related = ("owner",)
     search_fields = ("title", "owner__username")
-    newest_first = ordering = ("-active_at",)
+    ordering = ("-active_at",)
+    newest_first = ordering
     sortable_by = ("active_at",)
     fields = ("title", "owner", "model", "created_at", "active_at", "archived_at", "deleted_at")
     inlines = (MessageInline,)

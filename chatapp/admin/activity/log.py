@@ -34,7 +34,8 @@ class LogAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
         ConcernedFilter,
     )
     search_fields = ("data", "actor_name", "person_name", "=hash")
-    newest_first = ordering = ("-position",)
+    ordering = ("-position",)
+    newest_first = ordering
     sortable_by = ("position", "time")
     fields = (
         *("position", "at", "title", "actor_name", "actor_id", "person_name", "person_id"),

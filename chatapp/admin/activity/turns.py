@@ -112,7 +112,8 @@ class TurnAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin)
     )
     list_select_related = ("conversation__owner",)
     search_fields = ("conversation__title", "conversation__owner__username", "model")
-    newest_first = ordering = ("-created_at",)
+    ordering = ("-created_at",)
+    newest_first = ordering
     sortable_by = ("created_at",)
     fields = (
         "conversation",
@@ -208,7 +209,8 @@ class ToolCallAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.Mod
         PersonFilter,
     )
     search_fields = ("tool_id", "turn__conversation__owner__username")
-    newest_first = ordering = ("-turn__created_at", "step", "position")
+    ordering = ("-turn__created_at", "step", "position")
+    newest_first = ordering
     sortable_by = ("created",)
     person_path = "turn__conversation__owner"
     fields = ("tool_id",)
