@@ -74,7 +74,7 @@ class BigListMixin:
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 50
-    sortable_by: Any = ()
+    sortable_by: ClassVar[Any] = ()
     search_help_text: Any = format_lazy(
         _lazy("Searches the newest {count} rows that match the filters."),
         count=localize(MOST_SEARCHED),
