@@ -35,7 +35,7 @@ from .service_pages import ServicePages, may_change_credentials, may_view_sign_i
 from .tools import CurrentToolsInline, ToolSettingInline
 
 # Definitions are long; those of more tools are not shown on one page.
-MOST_REVIEWED = 100
+MOST_REVIEWED = 2_000
 SIGN_IN = _lazy("Sign-in")
 PUBLIC_SIGN_IN = ("authentication", "identity_provider", "client_id", "scopes")
 
