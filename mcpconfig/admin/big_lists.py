@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.contrib.admin.utils import get_last_value_from_parameters
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.formats import localize
@@ -75,8 +77,15 @@ class BigListMixin:
     list_per_page = 50
     list_max_show_all = 50
     sortable_by: ClassVar[Any] = ()
+    # Fields with an index. A search for a whole value of one of them finds rows of any age, and
+    # so does the user name of a member for the fields that lead to members.
+    exact_fields: ClassVar[tuple[str, ...]] = ()
+    person_fields: ClassVar[tuple[str, ...]] = ()
     search_help_text: Any = format_lazy(
-        _lazy("Searches the newest {count} rows that match the filters."),
+        _lazy(
+            "Searches the newest {count} rows that match the filters. A full user name or ID that "
+            "this list has finds its rows of any age."
+        ),
         count=localize(MOST_SEARCHED),
     )
 
@@ -87,6 +96,9 @@ class BigListMixin:
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         if search_term:
+            exact = self._find_exactly(queryset, search_term.strip())
+            if exact is not None:
+                return exact, False
             field = self.newest_first[0].removeprefix("-")
             newest = queryset.select_related(None).order_by(f"-{field}")
             values = newest.values_list(field, flat=True)
@@ -96,6 +108,29 @@ class BigListMixin:
         page: Any = super()
         found: tuple[QuerySet[Any], bool] = page.get_search_results(request, queryset, search_term)
         return found
+
+    def _find_exactly(self, rows: QuerySet[Any], text: str) -> QuerySet[Any] | None:
+        """Return the rows of the member or with the ID that the text names, or None."""
+        if "\0" in text:
+            return None
+        for name in self.exact_fields:
+            field = rows.model._meta.get_field(name)
+            try:
+                value = field.to_python(text)
+            except ValidationError:
+                continue
+            if rows.filter(**{name: value}).exists():
+                return rows.filter(**{name: value})
+        if not self.person_fields:
+            return None
+        people = get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: text})
+        person = people.values_list("pk", flat=True).first()
+        if person is None:
+            return None
+        of_person = Q()
+        for name in self.person_fields:
+            of_person |= Q(**{name: person})
+        return rows.filter(of_person) if rows.filter(of_person).exists() else None
 
 
 class RecentValuesFilter(SeveralValuesFilter):

@@ -52,6 +52,7 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     list_display_links = None
     list_select_related = ("service",)
+    exact_fields = ("operation_id", "round_id")
     search_fields = ("=operation_id", "=round_id", "rpc_method")
     fieldsets = (
         (None, {"fields": ("service", "operation", "same_operation", "same_round", "started_at")}),

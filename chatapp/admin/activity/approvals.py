@@ -20,6 +20,7 @@ class ApprovalAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAd
     )
     conversation_path = "tool_call.turn.conversation_id"
     person_path = "tool_call__turn__conversation__owner"
+    person_fields = (person_path,)
     list_display = (
         "tool",
         "owner",

@@ -59,6 +59,7 @@ class ConversationAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.Mod
     empty_list = _lazy("No chats yet. The chats of all members appear here.")
     conversation_path = "pk"
     person_path = "owner"
+    person_fields = (person_path,)
     list_display = ("title_or_new", "owner", "model", "message_count", "active_at", "created_at")
     list_filter = (
         ("active_at", LastActiveFilter),

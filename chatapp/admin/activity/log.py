@@ -36,6 +36,7 @@ class LogAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     search_fields = ("data", "actor_name", "person_name", "=hash")
     ordering = ("-position",)
     newest_first = ordering
+    person_fields = ("person_id", "actor_id")
     sortable_by = ("position", "time")
     fields = (
         *("position", "at", "title", "actor_name", "actor_id", "person_name", "person_id"),

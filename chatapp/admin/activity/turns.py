@@ -95,6 +95,7 @@ class TurnAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin)
     empty_list = _lazy("No turns yet. Each message of a member starts one.")
     conversation_path = "conversation_id"
     person_path = "conversation__owner"
+    person_fields = (person_path,)
     list_display = (
         "created_at",
         "conversation",
@@ -213,6 +214,7 @@ class ToolCallAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.Mod
     newest_first = ordering
     sortable_by = ("created",)
     person_path = "turn__conversation__owner"
+    person_fields = (person_path,)
     fields = ("tool_id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
