@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
@@ -455,21 +455,26 @@ def test_a_directory_needs_its_own_token(world: World) -> None:
 
 
 # --- the admin -----------------------------------------------------------------------------------
-def admin_pages(world: World) -> Iterator[tuple[str, str]]:
-    """The name and the address of every page of the admin, with rows that are there."""
+def admin_pages(
+    world: World, rows: Mapping[str, object] = MappingProxyType({})
+) -> Iterator[tuple[str, str]]:
+    """The name and the address of every page of the admin, with rows that are there: these ids by
+    the label of a model, or else the first row."""
     for each in addresses(get_resolver()):
         if each.namespace != "admin":
             continue
         words = ADMIN_PAGES.get(each.name, {})
         ids = {field: world.ids[word] for field, word in words.items()} | {"url": "no-such-page/"}
         if "object_id" in each.route and "object_id" not in ids:
-            ids["object_id"] = first_row(each.route)
+            ids["object_id"] = find_row(each.route, rows)
         yield each.name, filled(each.route, ids)
 
 
-def first_row(route: str) -> object:
+def find_row(route: str, rows: Mapping[str, object]) -> object:
     """The id of a row of the thing whose page this is."""
     app, model = re.findall(r"\w+", route)[1:3]
+    if f"{app}.{model}" in rows:
+        return rows[f"{app}.{model}"]
     found = apps.get_model(app, model)._base_manager.first()
     assert found is not None, f"Add a row of {app}.{model} to tests/route_world.py."
     return found.pk

@@ -68,6 +68,8 @@ admin.site.index_title = _lazy("Overview")
 admin.site.login = redirect_to_sign_in  # type: ignore[method-assign]
 
 admin.site.index = overview.show_overview  # type: ignore[method-assign]
+# A page with a hundred rows takes long.
+admin.ModelAdmin.list_per_page = 50
 # The menu takes the place of Django's sidebar, which needs JavaScript to open on a phone.
 admin.site.enable_nav_sidebar = False
 

@@ -40,6 +40,7 @@ class UsageOfDay(models.Model):
         verbose_name = _("daily usage")
         verbose_name_plural = _("usage")
         ordering = ["-day", "person", "model"]
+        indexes = [models.Index(fields=["-day", "person", "model"], name="usage_by_day")]
         constraints = [
             models.UniqueConstraint(
                 fields=["person", "day", "model", "currency"], name="one_usage_of_a_day"

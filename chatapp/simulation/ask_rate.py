@@ -112,6 +112,8 @@ def _build_question(kind: "StrOrPromise", row: Sequence[Any]) -> PastQuestion:
 
 # Nobody reads a card in less time.
 QUICK_SECONDS = 2
+# More are not counted for one page: the period begins later then.
+MOST_QUESTIONS = 5_000
 # With fewer approvals, nothing can be said about how a person reads.
 LEAST_APPROVALS = 10
 
@@ -142,8 +144,10 @@ class QuestionStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRate:
-    """`turns` counts all messages in that time, with or without a question."""
+    """`turns` counts all messages in that time, with or without a question. `starts_at` is set if
+    the time is shorter than it was asked for, because there are too many questions."""
 
+    starts_at: datetime | None
     turns: int
     total: QuestionStats
     by_kind: list[QuestionStats]
@@ -164,9 +168,12 @@ class AskRate:
 def measure_ask_rate(days: int) -> AskRate:
     """Measure the questions of the last days. Days are those of the server's time zone."""
     since = timezone.now() - timedelta(days=days)
+    starts_at = _find_start(since)
+    since = starts_at or since
     found = list(load_past_questions(since))
     by_day = _group(found, lambda each: timezone.localtime(each.asked_at).date().isoformat())
     return AskRate(
+        starts_at=starts_at,
         turns=Turn.objects.filter(created_at__gte=since).count(),
         total=_build_stats("", found),
         by_kind=_sort_by_count(_group(found, lambda each: each.kind)),
@@ -174,6 +181,13 @@ def measure_ask_rate(days: int) -> AskRate:
         by_tool=_sort_by_count(_group(found, lambda each: each.tool)),
         by_person=_sort_by_count(_group(found, lambda each: each.person)),
     )
+
+
+def _find_start(since: datetime) -> datetime | None:
+    """Return the time since when there were MOST_QUESTIONS approvals, if there were more since
+    then."""
+    newest = Approval.objects.filter(created_at__gte=since).order_by("-created_at")
+    return newest.values_list("created_at", flat=True)[MOST_QUESTIONS : MOST_QUESTIONS + 1].first()
 
 
 def _group(found: Iterable[PastQuestion], by: Callable[[PastQuestion], str]) -> list[QuestionStats]:

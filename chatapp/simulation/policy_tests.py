@@ -1,10 +1,12 @@
 """Policy tests: calls with an expected decision, checked against a stored or drafted policy.
 Nothing is called and nothing is stored."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Value
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -15,12 +17,11 @@ from chatapp.permissions.destinations import Destination, list_destinations
 from chatapp.permissions.risk import Risk
 from chatapp.permissions.rules import OWN_TOOLS, CallFacts, Decision, Mode, PersonFacts
 from chatapp.policy.policy_set import PolicySet
-from chatapp.policy.stored_policy import build_person_facts
 from chatapp.tools.catalogue import assess_risk, describe_definition
 from chatapp.tools.core import core_tool
 from chatapp.tools.core_catalogue import assess_core_risk, may_use
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.services.sharing import explain_refusal
+from mcpconfig.services.sharing import describe_refusal
 from mcpconfig.services.tool_definitions import describe_tool_state
 
 Expected = PolicyTest.Expected
@@ -44,6 +45,8 @@ ASKS = {
 }
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"
+# A compound statement of SQLite has at most 500 parts.
+PAIRS_AT_ONCE = 200
 UNKNOWN_RISK = Risk(level="high", reasons=(reasons.UNKNOWN_TOOL_IS_HIGH,))
 
 
@@ -109,8 +112,9 @@ class Case:
 def load_cases(rows: Sequence[PolicyTest] | None = None) -> list[Case]:
     """Return all stored tests, or these rows, which need not be stored."""
     if rows is None:
-        rows = list(PolicyTest.objects.select_related("person", "service"))
-    return [_build_case(row) for row in rows]
+        rows = list(PolicyTest.objects.select_related("person", "service__owner"))
+    known = _load_known(rows)
+    return [_build_case(row, known) for row in rows]
 
 
 def list_failing(word: PolicySet, tried: Sequence[Case]) -> list[FailedTest]:
@@ -146,12 +150,59 @@ def list_newly_failing(now: PolicySet, draft: PolicySet) -> list[FailedTest]:
     return [failure for failure in list_failing(draft, tried) if failure.test_id not in before]
 
 
-def _build_case(row: PolicyTest) -> Case:
-    person = Member.objects.get(pk=row.person_id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the tests are about, read in a few statements for all of them: people and their groups
+    by id, definitions and settings by service and tool, and who may use which service."""
+
+    people: dict[int, Member]
+    groups: dict[int, frozenset[int]]
+    definitions: dict[tuple[int, str], ToolDefinition]
+    settings: dict[tuple[int, str], ToolSetting]
+    users: frozenset[tuple[int, int]]
+
+
+def _load_known(rows: Sequence[PolicyTest]) -> _Known:
+    people = Member.objects.in_bulk({row.person_id for row in rows})
+    groups: defaultdict[int, set[int]] = defaultdict(set)
+    of_people = Member.groups.through.objects.filter(member__in=people)
+    for person, group in of_people.values_list("member", "group"):
+        groups[person].add(group)
+    about = {"service__in": {row.service_id for row in rows}, "name__in": {r.tool for r in rows}}
+    definitions = ToolDefinition.objects.filter(is_current=True, **about)
+    settings = ToolSetting.objects.filter(**about)
+    pairs = sorted({(row.person_id, row.service_id) for row in rows if row.service_id})
+    return _Known(
+        people=people,
+        groups={person: frozenset(found) for person, found in groups.items()},
+        definitions={(each.service_id, each.name): each for each in definitions},
+        settings={(each.service_id, each.name): each for each in settings},
+        users=frozenset(_find_users(people, pairs)),
+    )
+
+
+def _find_users(
+    people: dict[int, Member], pairs: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield which of these people may use which of these services."""
+    for first in range(0, len(pairs), PAIRS_AT_ONCE):
+        asked = [
+            Service.objects.for_member(people[person])
+            .filter(pk=service)
+            .order_by()
+            .annotate(person=Value(person))
+            .values_list("person", "pk")
+            for person, service in pairs[first : first + PAIRS_AT_ONCE]
+        ]
+        yield from asked[0].union(*asked[1:], all=True)
+
+
+def _build_case(row: PolicyTest, known: _Known) -> Case:
+    person = known.people[row.person_id]
     about = (
         _load_core_tool(row, person)
         if row.service is None
-        else _load_service_tool(row, row.service, person)
+        else _find_service_tool(row, row.service, known)
     )
     facts, risk, refusal = about
     if not person.is_active:
@@ -160,7 +211,7 @@ def _build_case(row: PolicyTest) -> Case:
     is_cut_off = not person.is_active or bool(facts.obstacle or (refusal and not row.service))
     return Case(
         row=row,
-        person=build_person_facts(person),
+        person=PersonFacts(id=person.pk, groups=known.groups.get(person.pk, frozenset())),
         facts=facts,
         risk=risk,
         refusal=refusal,
@@ -173,11 +224,13 @@ def _build_case(row: PolicyTest) -> Case:
 CallKnowledge = tuple[CallFacts, Risk, str]
 
 
-def _load_service_tool(row: PolicyTest, service: Service, person: Member) -> CallKnowledge:
-    definition = service.definitions.filter(is_current=True, name=row.tool).first()
-    setting = service.settings.filter(name=row.tool).first()
+def _find_service_tool(row: PolicyTest, service: Service, known: _Known) -> CallKnowledge:
+    definition = known.definitions.get((service.pk, row.tool))
+    setting = known.settings.get((service.pk, row.tool))
     risk = assess_risk(service, definition, setting) if definition else UNKNOWN_RISK
-    return _build_facts(row, service, definition, setting), risk, explain_refusal(service, person)
+    may_use_it = (row.person_id, service.pk) in known.users
+    refusal = "" if may_use_it else describe_refusal(service)
+    return _build_facts(row, service, definition, setting), risk, refusal
 
 
 def _load_core_tool(row: PolicyTest, person: Member) -> CallKnowledge:

@@ -402,9 +402,12 @@ def describe_definition(service: Service, definition: ToolDefinition) -> ToolFac
     )
 
 
-def load_listings(services: QuerySet[Service]) -> list[Listing]:
-    """Load the listings of these services. Three queries."""
-    current = ToolDefinition.objects.filter(is_current=True)
+def load_listings(
+    services: QuerySet[Service], definitions: QuerySet[ToolDefinition] | None = None
+) -> list[Listing]:
+    """Load the listings of these services, with all their current definitions or with these. Three
+    queries."""
+    current = ToolDefinition.objects.filter(is_current=True) if definitions is None else definitions
     return [
         Listing(
             service=service,
@@ -451,11 +454,10 @@ def _build_description(service: str, text: str) -> str:
     return f"[MCP:{service}] {said}".strip()
 
 
-def describe_tool(definition: ToolDefinition) -> ToolDescription:
+def describe_tool(definition: ToolDefinition, setting: ToolSetting | None) -> ToolDescription:
     """Return the id that models see, and the risk with the admin's settings, for `manage.py mcp`
     and the admin."""
     service = definition.service
-    setting = ToolSetting.objects.filter(service=service, name=definition.name).first()
     risk = assess_risk(service, definition, setting)
     return ToolDescription(
         id=tool_id(service.name, definition.name), level=risk.level, reasons=list(risk.reasons)

@@ -17,9 +17,9 @@ from django.views.decorators.http import require_safe
 
 from mcpconfig.models import Exchange
 
+from .big_lists import BigListMixin, RecentValuesFilter
 from .display import EMPTY, format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
-from .filters import SeveralValuesFilter
 from .operation_page import show_operation
 from .read_only import ReadOnlyMixin
 from .trace_filters import TYPED_FILTERS
@@ -32,7 +32,7 @@ REPLACED = {*TYPED_NAMES, "p"} - {"live"}
 
 
 @admin.register(Exchange)
-class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No exchanges yet. Requests to services and their responses appear here.")
     list_display = (
         "moment",
@@ -47,14 +47,13 @@ class ExchangeAdmin(ReadOnlyMixin, admin.ModelAdmin):
     )
     list_filter = (
         "service",
-        *((name, SeveralValuesFilter) for name in ("operation", "status", "era", "kind")),
+        *((name, RecentValuesFilter) for name in ("operation", "status", "era", "kind")),
         *TYPED_FILTERS,
     )
     list_display_links = None
-    show_full_result_count = False
     list_select_related = ("service",)
+    exact_fields = ("operation_id", "round_id")
     search_fields = ("=operation_id", "=round_id", "rpc_method")
-    date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("service", "operation", "same_operation", "same_round", "started_at")}),
         (_lazy("Request"), {"fields": ("request_line", "url", "kind", "rpc_id", "era", "attempt")}),

@@ -1,5 +1,6 @@
 """The admin of services: settings, connection tests, and fetching and confirming tools."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, cast
 
@@ -33,6 +34,8 @@ from .filters import AccessFilter, EmptyChoiceMixin
 from .service_pages import ServicePages, may_change_credentials, may_view_sign_ins
 from .tools import CurrentToolsInline, ToolSettingInline
 
+# Definitions are long; those of more tools are not shown on one page.
+MOST_REVIEWED = 2_000
 SIGN_IN = _lazy("Sign-in")
 PUBLIC_SIGN_IN = ("authentication", "identity_provider", "client_id", "scopes")
 
@@ -295,16 +298,21 @@ class ServiceAdmin(ServicePages):
         ticked except those of tools with a high risk, which an admin ticks one by one.
         `problem` is an error about the ticks.
         """
-        tools = self.list_tools(service)
-        context |= {"tab": "tools", "tools": tools, "waits": any(tool["waits"] for tool in tools)}
+        tools, left_out = self.list_tools(service, context.get("ticked") or ())
+        waits = any(tool["waits"] for tool in tools)
+        context |= {"tab": "tools", "tools": tools, "waits": waits, "left_out": left_out}
         return self.render_result(request, service, title, status, **context)
 
-    def list_tools(self, service: Service) -> list[Json]:
-        """Return the values of each tool for the page of tools."""
+    def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
+        """Return the values of each tool for the page of tools, and how many are left out. Of many
+        tools those that are ticked and those that wait come first."""
         known = tool_definitions.list_current_tools(service)
         waiting = {tool.hash for tool in tool_definitions.list_unconfirmed(service, known)}
+        if len(known) > MOST_REVIEWED:
+            known.sort(key=lambda tool: (tool.hash not in ticked, tool.hash not in waiting))
+        left_out, known = len(known[MOST_REVIEWED:]), known[:MOST_REVIEWED]
         values = build_tool_values(service, known)
-        return [
+        tools = [
             {
                 **value,
                 "waits": value["hash"] in waiting,
@@ -312,6 +320,7 @@ class ServiceAdmin(ServicePages):
             }
             for value in values
         ]
+        return tools, left_out
 
     def render_result(
         self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any

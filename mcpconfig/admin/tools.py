@@ -3,14 +3,16 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import TextField
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.forms import BaseInlineFormSet, ModelForm, Textarea
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 
+from .big_lists import KeyedPaginator
 from .display import EMPTY, render_json
 from .read_only import ReadOnlyMixin
 
@@ -24,6 +26,8 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_filter = ("is_current", "service")
     list_select_related = ("service",)
     search_fields = ("name", "title", "description")
+    paginator = KeyedPaginator
+    show_facets = admin.ShowFacets.NEVER
     fields = (
         "service",
         "name",
@@ -39,12 +43,17 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = ("state", "inputs", "outputs", "claims")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolDefinition]:
+        settings = ToolSetting.objects.filter(service=OuterRef("service"), name=OuterRef("name"))
+        definitions: QuerySet[ToolDefinition] = super().get_queryset(request)
+        return definitions.annotate(
+            setting_hash=Subquery(settings.values("confirmed_hash")[:1]),
+            setting_on=Subquery(settings.values("is_enabled")[:1]),
+        )
+
     @admin.display(description=_lazy("State"))
     def state(self, definition: ToolDefinition) -> str:
-        settings = ToolSetting.objects.filter(
-            service_id=definition.service_id, name=definition.name
-        )
-        return str(TOOL_STATES[describe_tool_state(definition, settings.first())])
+        return str(TOOL_STATES[describe_tool_state(definition, _read_setting(definition))])
 
     @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> str:
@@ -61,6 +70,17 @@ class ToolDefinitionAdmin(ReadOnlyMixin, admin.ModelAdmin):
     @admin.display(description=_lazy("Annotations"))
     def claims(self, definition: ToolDefinition) -> SafeString | str:
         return render_json(definition.annotations)
+
+
+def _read_setting(definition: Any) -> ToolSetting | None:
+    """Return the setting as the list read it with the definition, in the same statement."""
+    if definition.setting_on is None:
+        return None
+    return ToolSetting(
+        name=definition.name,
+        is_enabled=definition.setting_on,
+        confirmed_hash=definition.setting_hash,
+    )
 
 
 class CurrentToolsInline(ReadOnlyMixin, admin.TabularInline):

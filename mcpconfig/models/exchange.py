@@ -58,6 +58,11 @@ class Exchange(models.Model):
             models.Index(fields=["created_at"], name="exchanges_by_date"),
             models.Index(fields=["person_id", "-id"], name="exchanges_of_a_person"),
             models.Index(fields=["tool", "-id"], name="exchanges_of_a_tool"),
+            models.Index(
+                fields=["round_id"],
+                condition=~models.Q(round_id=""),
+                name="exchanges_of_a_call",
+            ),
         ]
 
     def __str__(self) -> str:

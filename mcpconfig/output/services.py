@@ -148,14 +148,11 @@ def format_report(report: ConnectionReport) -> list[str]:
 
 def build_tool_values(service: Service, definitions: list[ToolDefinition]) -> list[Json]:
     settings = {setting.name: setting for setting in service.settings.all()}
-    return [
-        _build_tool_value(tool, describe_tool_state(tool, settings.get(tool.name)))
-        for tool in definitions
-    ]
+    return [_build_tool_value(tool, settings.get(tool.name)) for tool in definitions]
 
 
-def _build_tool_value(tool: ToolDefinition, state: str) -> Json:
-    description = current_hooks().describe_tool(tool)
+def _build_tool_value(tool: ToolDefinition, setting: ToolSetting | None) -> Json:
+    description = current_hooks().describe_tool(tool, setting)
     return {
         "name": tool.name,
         "id": description.id,
@@ -165,7 +162,7 @@ def _build_tool_value(tool: ToolDefinition, state: str) -> Json:
         "hash": tool.hash,
         "level": description.level,
         "reasons": description.reasons,
-        "state": state,
+        "state": describe_tool_state(tool, setting),
     }
 
 

@@ -89,6 +89,11 @@ def explain_refusal(service: Service, member: AbstractUser) -> str:
     """
     if Service.objects.for_member(member).filter(pk=service.pk).exists():
         return ""
+    return describe_refusal(service)
+
+
+def describe_refusal(service: Service) -> str:
+    """Return why somebody who may not use the service may not."""
     if not service.is_enabled:
         return _("The service is off. To use it, enable it in its settings.")
     if service.owner is not None and not service.owner.is_active:

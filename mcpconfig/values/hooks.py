@@ -28,7 +28,7 @@ class ToolDescription:
     reasons: list[str] = field(default_factory=list)
 
 
-def describe_nothing(definition: Any) -> ToolDescription:
+def describe_nothing(definition: Any, _setting: Any) -> ToolDescription:
     """Describe a tool where no application names or judges it."""
     return ToolDescription()
 
@@ -54,8 +54,8 @@ class Hooks:
     builtin_addresses: Mapping[str, Callable[[], Awaitable[BuiltinAddress]]] = field(
         default_factory=dict
     )
-    # Describes a `ToolDefinition`.
-    describe_tool: Callable[[Any], ToolDescription] = describe_nothing
+    # Describes a `ToolDefinition` with its `ToolSetting`, if it has one.
+    describe_tool: Callable[[Any, Any], ToolDescription] = describe_nothing
     # Yield stored secrets that are in no `SealedField`, for `rotate_keys` and `doctor`.
     further_secrets: tuple[Callable[[], Iterator[Any]], ...] = ()
     # Called after each sign-in with the `Service` and the id of the person (None: everybody).

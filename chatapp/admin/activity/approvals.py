@@ -6,33 +6,37 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import Approval
-from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.big_lists import BigListMixin
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin
-from .filters import CreatedFilter, ServiceFilter
+from .filters import CreatedFilter, PersonFilter, RiskOfCallFilter, ServiceFilter
 
 
 @admin.register(Approval)
-class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+class ApprovalAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No approvals yet. Requests to approve a tool call appear here, with who decided."
     )
     conversation_path = "tool_call.turn.conversation_id"
+    person_path = "tool_call__turn__conversation__owner"
+    person_fields = (person_path,)
     list_display = (
         "tool",
         "owner",
         "risk_badge",
         "state_badge",
         "decided_by",
+        "created_at",
         "decided_at",
         "expires_at",
     )
     list_filter = (
         "state",
-        ("tool_call__risk", SeveralValuesFilter),
+        RiskOfCallFilter,
         ("created_at", CreatedFilter),
         ("tool_call__service", ServiceFilter),
+        PersonFilter,
     )
     list_select_related = (
         "tool_call__service",
@@ -41,6 +45,8 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     search_fields = ("tool_call__tool_id", "tool_call__turn__conversation__owner__username")
     ordering = ("-created_at",)
+    newest_first = ordering
+    sortable_by = ("created_at",)
     fields = (
         "tool_call",
         "risk_badge",
@@ -59,7 +65,7 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     )
     readonly_fields = ("risk_badge", "state_badge")
 
-    @admin.display(description=_lazy("Tool"), ordering="tool_call__tool_id")
+    @admin.display(description=_lazy("Tool"))
     def tool(self, approval: Approval) -> str:
         return approval.tool_call.tool_id
 
@@ -67,10 +73,10 @@ class ApprovalAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
     def owner(self, approval: Approval) -> str:
         return str(approval.tool_call.turn.conversation.owner)
 
-    @admin.display(description=_lazy("Risk"), ordering="tool_call__risk")
+    @admin.display(description=_lazy("Risk"))
     def risk_badge(self, approval: Approval) -> SafeString | str:
         return render_badge(approval.tool_call.risk)
 
-    @admin.display(description=_lazy("State"), ordering="state")
+    @admin.display(description=_lazy("State"))
     def state_badge(self, approval: Approval) -> SafeString | str:
         return render_badge(approval.state, approval.get_state_display())

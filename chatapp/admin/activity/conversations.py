@@ -4,7 +4,8 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
@@ -15,11 +16,11 @@ from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
 from chatapp.models import Conversation, Message, Part, ToolCall
 from chatapp.models.conversations.copied_call import CopiedCall
-from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.big_lists import BigListMixin, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import ReasonFirstMixin, ask_first, open_chat
-from .filters import LastActiveFilter
+from .filters import CreatedFilter, LastActiveFilter, PersonFilter
 
 
 class MessageInline(ReadOnlyMixin, admin.TabularInline):
@@ -54,15 +55,23 @@ def describe_part(part: Part) -> str:
 
 
 @admin.register(Conversation)
-class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+class ConversationAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No chats yet. The chats of all members appear here.")
     conversation_path = "pk"
+    person_path = "owner"
+    person_fields = (person_path,)
     list_display = ("title_or_new", "owner", "model", "message_count", "active_at", "created_at")
-    list_filter = (("active_at", LastActiveFilter), ("model", SeveralValuesFilter))
+    list_filter = (
+        ("active_at", LastActiveFilter),
+        ("created_at", CreatedFilter),
+        ("model", RecentValuesFilter),
+        PersonFilter,
+    )
     list_select_related = ("owner",)
     search_fields = ("title", "owner__username")
     ordering = ("-active_at",)
-    date_hierarchy = "created_at"
+    newest_first = ordering
+    sortable_by = ("active_at",)
     fields = ("title", "owner", "model", "created_at", "active_at", "archived_at", "deleted_at")
     inlines = (MessageInline,)
 
@@ -95,13 +104,16 @@ class ConversationAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         conversations: QuerySet[Conversation] = super().get_queryset(request)
-        return conversations.annotate(number_of_messages=Count("messages"))
+        messages = Message.objects.filter(conversation=OuterRef("pk")).order_by()
+        counted = messages.values("conversation").annotate(number=Count("pk")).values("number")
+        # Counted for the chats of one page only, and not joined to all of them.
+        return conversations.annotate(number_of_messages=Coalesce(Subquery(counted), 0))
 
-    @admin.display(description=_lazy("Title"), ordering="title")
+    @admin.display(description=_lazy("Title"))
     def title_or_new(self, conversation: Conversation) -> str:
         return str(conversation)
 
-    @admin.display(description=_lazy("Messages"), ordering="number_of_messages")
+    @admin.display(description=_lazy("Messages"))
     def message_count(self, conversation: Conversation) -> int:
         count: int = getattr(conversation, "number_of_messages", 0)
         return count

@@ -7,19 +7,19 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import AnswerFeedback
-from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.big_lists import BigListMixin, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .filters import DateFilter
 
 
 @admin.register(AnswerFeedback)
-class FeedbackAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class FeedbackAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No feedback yet. Members can rate answers and add a comment.")
     list_display = ("saved_at", "owner", "model", "rating_badge", "comment")
     # The page of an entry would show no more than its line.
     list_display_links = None
-    list_filter = ("is_good", ("model", SeveralValuesFilter), ("saved_at", DateFilter))
+    list_filter = ("is_good", ("model", RecentValuesFilter), ("saved_at", DateFilter))
     list_select_related = ("message__conversation__owner",)
     search_fields = ("comment",)
     ordering = ("-saved_at",)

@@ -14,6 +14,7 @@ from chatapp.audit import audit_log
 from chatapp.models import LogEntry
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages.log import build_line
+from mcpconfig.admin.big_lists import BigListMixin
 from mcpconfig.admin.display import format_to_the_second
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -21,7 +22,7 @@ from .filters import ActorFilter, ConcernedFilter, DateFilter
 
 
 @admin.register(LogEntry)
-class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class LogAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No entries yet. Decisions, tool calls and changes by admins are recorded here."
     )
@@ -29,13 +30,14 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_filter = (
         "kind",
         ("at", DateFilter),
-        ("actor_name", ActorFilter),
-        ("person_name", ConcernedFilter),
+        ActorFilter,
+        ConcernedFilter,
     )
     search_fields = ("data", "actor_name", "person_name", "=hash")
-    date_hierarchy = "at"
     ordering = ("-position",)
-    show_full_result_count = False
+    newest_first = ordering
+    person_fields = ("person_id", "actor_id")
+    sortable_by = ("position", "time")
     fields = (
         *("position", "at", "title", "actor_name", "actor_id", "person_name", "person_id"),
         *(
@@ -56,17 +58,18 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
         time = format_to_the_second(entry.at, "SHORT_DATETIME_FORMAT")
         return format_html('<span class="nowrap">{}</span>', time)
 
-    @admin.display(description=_lazy("Kind"), ordering="kind")
+    @admin.display(description=_lazy("Kind"))
     def title(self, entry: LogEntry) -> str:
         return build_line(entry).title
 
-    @admin.display(description=_lazy("Actor"), ordering="actor_name")
-    def actor(self, entry: LogEntry) -> str:
-        return entry.actor_name or _("server")
+    @admin.display(description=_lazy("Actor"))
+    def actor(self, entry: LogEntry) -> SafeString | str:
+        name = entry.actor_name or _("server")
+        return _link_person(name, "actor", entry.actor_id)
 
-    @admin.display(description=_lazy("Member"), ordering="person_name")
-    def person(self, entry: LogEntry) -> str:
-        return entry.person_name
+    @admin.display(description=_lazy("Member"))
+    def person(self, entry: LogEntry) -> SafeString | str:
+        return _link_person(entry.person_name, "person", entry.person_id)
 
     @admin.display(description=_lazy("About"))
     def about(self, entry: LogEntry) -> SafeString:
@@ -86,3 +89,8 @@ class LogAdmin(ReadOnlyMixin, admin.ModelAdmin):
     ) -> HttpResponse:
         context = {**(extra_context or {}), "end": audit_log.read_end()}
         return super().changelist_view(request, context)
+
+
+def _link_person(name: str, parameter: str, pk: int | None) -> SafeString | str:
+    """Return the name as a link to the entries of this person."""
+    return name if pk is None else format_html('<a href="?{}={}">{}</a>', parameter, pk, name)

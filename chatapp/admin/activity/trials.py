@@ -10,10 +10,9 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Trial
 from chatapp.permissions.reasons import translate_reason
-from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .filters import SentFilter, ServiceFilter
+from .filters import RiskFilter, SentFilter, ServiceFilter
 
 
 @admin.register(Trial)
@@ -24,7 +23,7 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
     list_filter = (
         "state",
-        ("risk", SeveralValuesFilter),
+        RiskFilter,
         ("service", ServiceFilter),
         ("sent_at", SentFilter),
     )

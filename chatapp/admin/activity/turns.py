@@ -16,15 +16,14 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge, render_call_state
 from chatapp.audit import chat_access
 from chatapp.models import Approval, Member, Step, ToolCall, Turn
-from chatapp.models.policy.policy import LEVEL_LABELS
 from chatapp.people.admin_rights import VIEW_CHATS
 from chatapp.permissions.reasons import translate_reason
-from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.big_lists import BigListMixin, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .call_story import build_story
 from .chat_reasons import FilteredLookupsMixin, ReasonFirstMixin, make_open_address
-from .filters import CallStateFilter, CreatedFilter, ServiceFilter
+from .filters import CallStateFilter, CreatedFilter, PersonFilter, RiskFilter, ServiceFilter
 
 
 class StepInline(ReadOnlyMixin, admin.TabularInline):
@@ -92,9 +91,11 @@ def name_decider(call: ToolCall) -> str:
 
 
 @admin.register(Turn)
-class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
+class TurnAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy("No turns yet. Each message of a member starts one.")
     conversation_path = "conversation_id"
+    person_path = "conversation__owner"
+    person_fields = (person_path,)
     list_display = (
         "created_at",
         "conversation",
@@ -104,10 +105,17 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         "reason",
         "duration",
     )
-    list_filter = ("state", ("created_at", CreatedFilter), ("model", SeveralValuesFilter))
+    list_filter = (
+        "state",
+        ("created_at", CreatedFilter),
+        ("model", RecentValuesFilter),
+        PersonFilter,
+    )
     list_select_related = ("conversation__owner",)
     search_fields = ("conversation__title", "conversation__owner__username", "model")
     ordering = ("-created_at",)
+    newest_first = ordering
+    sortable_by = ("created_at",)
     fields = (
         "conversation",
         "model",
@@ -130,11 +138,11 @@ class TurnAdmin(ReasonFirstMixin, ReadOnlyMixin, admin.ModelAdmin):
         has_right = request.user.has_perm(VIEW_CHATS)
         return [name for name in self.search_fields if has_right or not name.endswith("__title")]
 
-    @admin.display(description=_lazy("Member"), ordering="conversation__owner__username")
+    @admin.display(description=_lazy("Member"))
     def owner(self, turn: Turn) -> str:
         return str(turn.conversation.owner)
 
-    @admin.display(description=_lazy("State"), ordering="state")
+    @admin.display(description=_lazy("State"))
     def state_badge(self, turn: Turn) -> SafeString | str:
         return render_badge(turn.state, turn.get_state_display())
 
@@ -176,21 +184,8 @@ class DecisionFilter(admin.SimpleListFilter):
         return queryset.filter(conditions.get(self.value() or "", Q()))
 
 
-class RiskFilter(admin.SimpleListFilter):
-    """The risks are known, so no statement looks for those that there are."""
-
-    title = _lazy("risk")
-    parameter_name = "risk"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(level, str(label)) for level, label in LEVEL_LABELS.items()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
-        return queryset.filter(risk=self.value()) if self.value() else queryset
-
-
 @admin.register(ToolCall)
-class ToolCallAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
+class ToolCallAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     """The calls, and for each of them the story of its decision."""
 
     empty_list = _lazy(
@@ -205,17 +200,21 @@ class ToolCallAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
         "state_badge",
         "decided_by",
     )
-    list_display_links = ("created", "tool_id")
+    list_display_links = ("tool_id",)
     list_filter = (
         DecisionFilter,
         CallStateFilter,
         ("turn__created_at", CreatedFilter),
         RiskFilter,
         ("service", ServiceFilter),
+        PersonFilter,
     )
     search_fields = ("tool_id", "turn__conversation__owner__username")
     ordering = ("-turn__created_at", "step", "position")
-    show_full_result_count = False
+    newest_first = ordering
+    sortable_by = ("created",)
+    person_path = "turn__conversation__owner"
+    person_fields = (person_path,)
     fields = ("tool_id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
@@ -246,15 +245,15 @@ class ToolCallAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
     def created(self, call: ToolCall) -> datetime:
         return call.turn.created_at
 
-    @admin.display(description=_lazy("Member"), ordering="turn__conversation__owner__username")
+    @admin.display(description=_lazy("Member"))
     def owner(self, call: ToolCall) -> str:
         return str(call.turn.conversation.owner)
 
-    @admin.display(description=_lazy("Risk"), ordering="risk")
+    @admin.display(description=_lazy("Risk"))
     def risk_badge(self, call: ToolCall) -> SafeString | str:
         return render_badge(call.risk)
 
-    @admin.display(description=_lazy("State"), ordering="state")
+    @admin.display(description=_lazy("State"))
     def state_badge(self, call: ToolCall) -> SafeString | str:
         return render_call_state(call)
 

@@ -177,7 +177,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            **preflight.build_table(request.GET.get("service", "")),
+            **preflight.build_table(request.GET.get("service", ""), request.GET.get("page", "")),
         }
         return TemplateResponse(request, f"{FOLDER}/tools.html", context)
 

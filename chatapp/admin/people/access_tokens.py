@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
+from chatapp.admin.activity.filters import PersonFilter
 from chatapp.api import access_tokens
 from chatapp.models import AccessToken
 from mcpconfig.admin.filters import HeadingMixin
@@ -36,7 +37,8 @@ class AccessTokenAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "expires_at",
         "last_used_at",
     )
-    list_filter = (("revoked_at", RevokedFilter), ("expires_at", ExpiryFilter), "person")
+    list_filter = (("revoked_at", RevokedFilter), ("expires_at", ExpiryFilter), PersonFilter)
+    person_path = "person"
     list_select_related = ("person",)
     search_fields = ("name", "prefix", "person__username")
     fields = (

@@ -7,6 +7,10 @@ from django.contrib.auth.admin import GroupAdmin as PermissionGroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import localize
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -23,6 +27,8 @@ from chatapp.models import (
 from chatapp.people.admin_rights import may_give
 from mcpconfig.models import Service
 
+# A form with more of them is slow, and with a thousand it is refused.
+MOST_MEMBERS = 100
 Membership = Member.groups.through
 
 
@@ -32,6 +38,20 @@ class MembershipInline(admin.TabularInline):
     verbose_name_plural = _lazy("members")
     autocomplete_fields = ("member",)
     extra = 1
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.select_related("member", "group")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Those who are in the group are listed and can be removed, and others added. A field to
+        exchange one for another would need a statement each."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_view_permission(request, obj) or super().has_change_permission(
+            request, obj
+        )
 
 
 # The group admin of Django lists permissions, which this application does not use.
@@ -45,7 +65,7 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
     )
     filter_horizontal = ()
     fields = ("name", "may_use", "is_named_by")
-    readonly_fields = ("may_use", "is_named_by")
+    readonly_fields = ("may_use", "is_named_by", "members_link")
     inlines = (MembershipInline,)
     list_display = ("name", "size")
     search_fields = ("name",)
@@ -55,7 +75,24 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
         return groups.annotate(size=Count("user"))
 
     def get_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        return self.fields if obj is not None else ("name",)
+        if obj is None:
+            return ("name",)
+        return (*self.fields, "members_link") if self._is_large(obj) else self.fields
+
+    def get_inlines(self, request: HttpRequest, obj: Group | None) -> Any:
+        """Leave out the members of a large group: a form with thousands of fields is refused."""
+        return () if obj is not None and self._is_large(obj) else super().get_inlines(request, obj)
+
+    def _is_large(self, group: Any) -> bool:
+        return int(group.size) > MOST_MEMBERS
+
+    @admin.display(description=_lazy("Members"))
+    def members_link(self, group: Any) -> SafeString:
+        """Lead to the members of a large group."""
+        address = reverse("admin:chatapp_member_changelist", query={"group": group.pk})
+        text = _("View %(count)s members") % {"count": localize(group.size)}
+        how = _("To add or remove a member of a large group, change the groups of the member.")
+        return format_html('<a href="{}">{}</a>. {}', address, text, how)
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return super().has_change_permission(request, obj) and _may_give(request, obj)

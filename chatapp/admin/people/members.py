@@ -10,6 +10,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -30,7 +31,7 @@ from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.admin.badges import EMPTY
 from chatapp.admin.policy.tested_saves import TestedSavesMixin
 from chatapp.audit import audit_log
-from chatapp.models import Member
+from chatapp.models import Conversation, Member
 from chatapp.people import admin_rights
 from chatapp.people.admin_rights import has_right, lock_last_admin, may_give, may_manage
 from chatapp.people.sign_in_links import make_sign_in_link
@@ -40,6 +41,7 @@ from mcpconfig.admin.filters import HeadingMixin
 
 from . import off_board_page, person_page
 
+MOST_GROUPS = 100
 FULL_ADMIN = _lazy("Full admin")
 FULL_ADMIN_HELP = _lazy("Has every right. To read another member’s chat, a reason is still needed.")
 LAST_ADMIN = _lazy("This is the last full admin. Make another member a full admin first.")
@@ -179,6 +181,22 @@ class AdminFilter(HeadingMixin, admin.BooleanFieldListFilter):
     heading = _lazy("admin")
 
 
+class GroupFilter(admin.SimpleListFilter):
+    """A filter by group, which the page of a large group leads to."""
+
+    title = _lazy("group")
+    parameter_name = "group"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        groups = Group.objects.order_by("name").values_list("pk", "name")[:MOST_GROUPS]
+        return [(str(pk), name) for pk, name in groups]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Member]) -> QuerySet[Member]:
+        wanted = self.value() or ""
+        is_known = wanted.isdecimal() and len(wanted) < 19
+        return queryset.filter(groups=int(wanted)) if is_known else queryset
+
+
 class MemberList(ChangeList):
     """Leads to the page of the person, not to the form."""
 
@@ -213,7 +231,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         "has_password",
         "last_sign_in",
     )
-    list_filter = (StatusFilter, ("is_staff", AdminFilter))
+    list_filter = (StatusFilter, ("is_staff", AdminFilter), GroupFilter)
     autocomplete_fields = ("groups",)
     search_fields = ("username", "first_name", "last_name", "email")
     actions = ("make_sign_in_links", "remove_second_factors")
@@ -255,7 +273,11 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
         return super().has_delete_permission(request, obj) and _may_manage(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect the last full admin."""
+        """Protect the last full admin. Nobody deletes chats here, so what belongs to them is not
+        collected, which would take minutes with many of them."""
+        if Conversation.objects.filter(owner__in=objs).exists():
+            name = str(Conversation._meta.verbose_name)
+            return [str(member) for member in objs], {}, {name}, []
         objects, counts, missing, protected = super().get_deleted_objects(objs, request)
         admins = Member.objects.filter(is_active=True, is_superuser=True)
         if not admins.exclude(pk__in=[member.pk for member in objs]).exists():

@@ -103,7 +103,7 @@ def show_person(pages: Any, request: HttpRequest, pk: int) -> HttpResponse:
         "facts": list(_list_facts(person)),
         "sections": list(_list_sections(person, reader)),
         "calls": list(_list_calls(person)) if may_view_calls else None,
-        "calls_address": _link(reader, "chatapp.view_toolcall", "toolcall", q=person.username),
+        "calls_address": _link(reader, "chatapp.view_toolcall", "toolcall", person=person.pk),
         "rights": describe_rights(person),
         "right_helps": [
             right for right in RIGHTS.values() if person.is_staff and right.name in person.rights
@@ -189,9 +189,7 @@ def _list_sections(person: Member, reader: Member) -> Iterator[Section]:
         yield Section(
             name="spending",
             title=_("Spending"),
-            address=_link(
-                reader, "chatapp.view_usageofday", "usageofday", person__id__exact=person.pk
-            ),
+            address=_link(reader, "chatapp.view_usageofday", "usageofday", person=person.pk),
             empty=_("No allowance limits this member."),
             **_cut(_list_allowances(person)),
         )

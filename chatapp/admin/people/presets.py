@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
+from chatapp.admin.activity.filters import PersonFilter
 from chatapp.models import Assistant, SavedPrompt
 from chatapp.models.presets.sharing import Audience, SharedRow
 from mcpconfig.admin.filters import SeveralValuesFilter
@@ -20,7 +21,8 @@ class SharedRowAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     # The fields with what their owner wrote.
     texts: tuple[str, ...] = ()
-    list_filter = (("audience", SeveralValuesFilter), "group", "owner")
+    list_filter = (("audience", SeveralValuesFilter), "group", PersonFilter)
+    person_path = "owner"
     list_select_related = ("owner", "group")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

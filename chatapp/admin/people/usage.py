@@ -13,14 +13,15 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
+from chatapp.admin.activity.filters import PersonFilter
 from chatapp.admin.badges import EMPTY
 from chatapp.models import Allowance, UsageOfDay
-from mcpconfig.admin.filters import SeveralValuesFilter
+from mcpconfig.admin.big_lists import BigListMixin, PeriodFilter, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 
 @admin.register(UsageOfDay)
-class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class UsageAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     """Usage by person, day and model, with the sums of the filtered rows above the list."""
 
     empty_list = _lazy("No usage yet. Tokens and costs by member, model and day appear here.")
@@ -34,12 +35,13 @@ class UsageAdmin(ReadOnlyMixin, admin.ModelAdmin):
         "output_tokens",
         "money",
     )
-    list_filter = ("day", ("model", SeveralValuesFilter), "person")
+    list_filter = (("day", PeriodFilter), ("model", RecentValuesFilter), PersonFilter)
+    person_path = "person"
+    newest_first = ("-day", "person", "model")
     list_select_related = ("person",)
-    date_hierarchy = "day"
     change_list_template = "admin/chatapp/usageofday/change_list.html"
 
-    @admin.display(description=_lazy("Cost"), ordering="cost")
+    @admin.display(description=_lazy("Cost"))
     def money(self, row: UsageOfDay) -> str:
         return f"{number_format(row.cost, 4)} {row.currency}" if row.currency else EMPTY
 

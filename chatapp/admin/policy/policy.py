@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
+from chatapp.admin.activity.filters import PersonFilter
 from chatapp.admin.badges import render_badge
 from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.reasons import translate_reason
@@ -299,8 +300,9 @@ class PolicyTestAdmin(ChoicesMixin, admin.ModelAdmin):
     form = PolicyTestForm
     empty_choices: ClassVar = {"service": _lazy("Built-in tools")}
     list_display = ("name", "sentence", "verdict")
-    list_filter = ("expected", ("service", ServiceOfCallFilter), "person")
-    list_select_related = ("person", "service")
+    list_filter = ("expected", ("service", ServiceOfCallFilter), PersonFilter)
+    person_path = "person"
+    list_select_related = ("person", "service__owner")
     search_fields = ("name", "tool")
     autocomplete_fields = ("person",)
 

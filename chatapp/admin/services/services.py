@@ -3,6 +3,7 @@
 These are manual runs of tools under the policy, and resources and prompts.
 """
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -35,8 +36,9 @@ admin.site.unregister(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     inlines = (ToolSettingInline, DrawnToolsInline)
 
-    def list_tools(self, service: Service) -> list[Json]:
-        return add_changes(service, super().list_tools(service))
+    def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
+        tools, left_out = super().list_tools(service, ticked)
+        return add_changes(service, tools), left_out
 
     def render_tools(
         self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any

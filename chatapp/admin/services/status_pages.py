@@ -29,6 +29,8 @@ Visibility = Service.Visibility
 ERROR_DAYS = 7
 PEOPLE_PER_PAGE = 50
 ENTRIES_PER_PAGE = 50
+# Each is searched for the name of the service.
+ENTRIES_SEARCHED = 10_000
 
 
 # --- status --------------------------------------------------------------------------------------
@@ -158,14 +160,15 @@ def _list_people(service: Service) -> QuerySet[Member]:
 
 
 def _count_uses(service: Service, members: list[Member]) -> dict[int, tuple[int, Any]]:
+    """Return by member how many calls of the last days there were, and when the last one was."""
     since = timezone.now() - timedelta(days=DAYS)
     rows = (
         ToolCall.objects.filter(
-            service=service, sent_at__isnull=False, turn__conversation__owner__in=members
+            service=service, sent_at__gte=since, turn__conversation__owner__in=members
         )
         .order_by()
         .values_list("turn__conversation__owner")
-        .annotate(calls=Count("pk", filter=Q(sent_at__gte=since)), last=Max("sent_at"))
+        .annotate(calls=Count("pk"), last=Max("sent_at"))
     )
     return {owner: (calls, last) for owner, calls, last in rows}
 
@@ -175,8 +178,10 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
     """Show the entries of the log about the service, its tools and its sign-ins."""
     if not request.user.has_perm("chatapp.view_logentry"):
         raise PermissionDenied
-    page = Paginator(list_log_entries(service), ENTRIES_PER_PAGE).get_page(request.GET.get("page"))
+    found, is_cut = find_log_entries(service)
+    page = Paginator(found, ENTRIES_PER_PAGE).get_page(request.GET.get("page"))
     context = {
+        "searched": ENTRIES_SEARCHED if is_cut else 0,
         "service": service,
         "tab": "changes",
         "title": _("Changes of %(service)s") % {"service": service},
@@ -186,14 +191,18 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
     return pages.render_page(request, "changes", context)
 
 
-def list_log_entries(service: Service) -> QuerySet[LogEntry]:
-    """Return the entries that name the service. An entry keeps the name of its time."""
+def find_log_entries(service: Service) -> tuple[QuerySet[LogEntry], bool]:
+    """Return the entries that name the service, and whether only the newest entries about services
+    were searched. An entry keeps the name of its time."""
     name = service.name  # a slug, so JSON writes it as it is
+    changes, sign_ins = (Kind.SERVICE, Kind.TOOL), (Kind.CONNECTED, Kind.DISCONNECTED)
     of_service = Q(data__contains=f'"of":"service {name}"')
     of_secrets = Q(data__contains=f'"of":"credentials of {name}"')
     of_tools = Q(data__contains=f'” of {name}"')
-    of_sign_ins = Q(
-        kind__in=(Kind.CONNECTED, Kind.DISCONNECTED), data__contains=f'"service":"{name}"'
-    )
-    changed = Q(kind__in=(Kind.SERVICE, Kind.TOOL)) & (of_service | of_secrets | of_tools)
-    return LogEntry.objects.filter(changed | of_sign_ins).order_by("-position")
+    changed = Q(kind__in=changes) & (of_service | of_secrets | of_tools)
+    signed_in = Q(kind__in=sign_ins, data__contains=f'"service":"{name}"')
+    entries = LogEntry.objects.filter(kind__in=(*changes, *sign_ins)).order_by("-position")
+    positions = entries.values_list("position", flat=True)
+    oldest = positions[ENTRIES_SEARCHED - 1 : ENTRIES_SEARCHED].first()
+    found = entries.filter(changed | signed_in)
+    return (found if oldest is None else found.filter(position__gte=oldest)), oldest is not None

@@ -120,6 +120,9 @@ class Conversation(models.Model):
                 condition=models.Q(is_temporary=True),
                 name="temporary_chats",
             ),
+            # The admin lists the chats of all members.
+            models.Index(fields=["active_at"], name="chats_by_activity"),
+            models.Index(fields=["created_at"], name="chats_by_date"),
         ]
 
     def __str__(self) -> str:

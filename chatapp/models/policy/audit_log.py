@@ -134,6 +134,7 @@ class LogEntry(models.Model):
         verbose_name = _("log entry")
         verbose_name_plural = _("activity log")
         ordering = ["position"]
+        indexes = [models.Index(fields=["at"], name="log_by_date")]
 
     def __str__(self) -> str:
         return gettext("Entry %(position)s: %(kind)s") % {

@@ -147,7 +147,16 @@ class ToolCall(models.Model):
                 | models.Q(state="awaiting_task")
                 | models.Q(state="unknown"),
                 name="calls_that_wait",
-            )
+            ),
+            # Most calls succeed; admins list the others.
+            models.Index(
+                fields=["state"],
+                condition=~models.Q(state="succeeded"),
+                name="calls_not_succeeded",
+            ),
+            # When each tool of a service was last used, and the use of the last days.
+            models.Index(fields=["service", "tool_name", "sent_at"], name="calls_of_a_service"),
+            models.Index(fields=["definition", "sent_at"], name="calls_of_a_definition"),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -266,7 +275,10 @@ class Approval(models.Model):
     class Meta:
         verbose_name = _("approval")
         verbose_name_plural = _("approvals")
-        indexes = [models.Index(fields=["state", "expires_at"])]
+        indexes = [
+            models.Index(fields=["state", "expires_at"]),
+            models.Index(fields=["created_at"], name="approvals_by_date"),
+        ]
 
     def __str__(self) -> str:
         return gettext("approval of %(call)s (%(state)s)") % {

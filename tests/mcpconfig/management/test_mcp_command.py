@@ -24,7 +24,7 @@ def toolbox(modern: Served) -> Served:
 
 @pytest.fixture
 def _described() -> Iterator[None]:
-    def describe(tool: Any) -> ToolDescription:
+    def describe(tool: Any, _setting: Any) -> ToolDescription:
         return ToolDescription(id=f"box_{tool.name}", level="low", reasons=["r"])
 
     with using_hooks(Hooks(describe_tool=describe)):

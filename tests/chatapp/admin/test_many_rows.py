@@ -1,0 +1,79 @@
+"""Every page of the admin with many rows: the statements are few, and do not grow with the rows."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+
+from chatapp.models import Member
+from tests import admin_visits, many_rows
+from tests.many_rows import Rows, Sizes
+from tests.route_world import build_world
+
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+
+MOST_STATEMENTS = 25
+# A list with several pages finds the rows of one by their keys, and names those of a filter.
+SEVERAL_PAGES = 2
+FEW = Sizes(people=10, services=6, tools=40, calls=60, entries=60)
+THRICE = Sizes(people=30, services=18, tools=120, calls=180, entries=180)
+
+
+@pytest.fixture(autouse=True)
+def _no_logging() -> Iterator[None]:
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def count_statements(client: Client, address: str) -> tuple[int, Any]:
+    count = 0
+
+    def counter(execute: Any, *statement: Any) -> Any:
+        nonlocal count
+        count += 1
+        return execute(*statement)
+
+    with connection.execute_wrapper(counter):
+        response = client.get(address)
+    assert response.status_code < 500, address
+    return count, response
+
+
+def count_of_pages(sizes: Sizes, admin: Member) -> dict[str, int]:
+    """Return the statements of each page by name, with so many rows. The second visit counts:
+    the first one fills caches."""
+    owner, stranger = (Member.objects.create_user(name) for name in ("owner", "stranger"))
+    rows: Rows = many_rows.fill(sizes)
+    world = build_world(owner, stranger, admin)
+    client = admin_visits.sign_in(admin)
+    chosen = admin_visits.choose_rows(world, rows, client)
+    found: dict[str, int] = {}
+    for name, address in admin_visits.list_pages(world, chosen):
+        client.get(address)
+        found[name], response = count_statements(client, address)
+        assert response.status_code < 400 or response.status_code in (403, 404, 405), name
+        for variant, query in admin_visits.list_variants(name, response):
+            if ", search" in variant or ", last page" in variant:
+                found[variant] = count_statements(client, f"{address.split('?')[0]}{query}")[0]
+    return found
+
+
+def test_no_page_of_the_admin_needs_more_statements_with_more_rows(db: None, admin: Member) -> None:
+    counts = []
+    for sizes in (FEW, THRICE):
+        with transaction.atomic():
+            counts.append(count_of_pages(sizes, admin))
+            transaction.set_rollback(True)
+    few, many = counts
+    assert len(few) > 200
+    growing = [
+        f"{name}: {few[name]}, then {count} statements"
+        for name, count in many.items()
+        if count > few.get(name, count) + SEVERAL_PAGES
+    ]
+    assert not growing, "\n".join(growing)
+    assert not {name: count for name, count in many.items() if count > MOST_STATEMENTS}
