@@ -17,8 +17,8 @@ MAX_DIGITS = 18
 
 @for_members("GET")
 def log(request: MemberRequest) -> HttpResponse:
-    mine = LogEntry.objects.filter(Q(actor_id=request.user.pk) | Q(person_id=request.user.pk))
-    mine = hide_open(mine, request.user)
+    own = LogEntry.objects.filter(Q(actor_id=request.user.pk) | Q(person_id=request.user.pk))
+    mine = hide_open(own, request.user)
     before = request.GET.get("before", "")
     if before.isdecimal() and len(before) <= MAX_DIGITS:
         mine = mine.filter(position__lt=int(before))
