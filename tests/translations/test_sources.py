@@ -119,7 +119,7 @@ def test_every_template_can_be_read() -> None:
 
 
 # Fields whose label is in a template, or that no page shows.
-UNLABELLED = ("CONTEXT_TOKENS_FIELD", "text")
+UNLABELLED = ("CONTEXT_TOKENS_FIELD", "PRICE_FIELD", "text")
 
 
 def test_every_field_of_an_admin_or_account_form_has_a_label() -> None:

@@ -39,6 +39,8 @@ VALUES: Mapping[str, str] = {
     "names": "to, cc",
     "times": "3",
     "limit": "2",
+    "model": "openai:gpt-5",
+    "reason": "It deletes “all”. Name: %(x)s",
 }
 
 

@@ -207,4 +207,4 @@ def test_the_list_is_bounded(
         exchange(service, person_id=owner.pk, tool=f"tool-{number}")
     with django_assert_max_num_queries(MOST_STATEMENTS):
         page = read(admin_client, "live=on&person=owner&said=&outcome=answered")
-    assert len(list_ids(page)) == 100
+    assert len(list_ids(page)) == 50

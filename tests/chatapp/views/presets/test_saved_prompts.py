@@ -258,7 +258,7 @@ def test_a_slash_suggests_saved_prompts_before_services(
         ("/nothing", []),
     ]:
         page = step(owner_client, "typed", text=typed)
-        names = [each.one("b").text for each in page.all("li")]
+        names = [name.text for each in page.all("li") for name in each.all("b")]
         assert names == found, typed
     assert "Weekly report" not in step(stranger_client, "typed", text="/week").text
     # What was typed to find the prompt is replaced.
