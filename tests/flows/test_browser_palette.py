@@ -50,7 +50,10 @@ def test_a_letter_that_is_typed_before_the_script_has_come_stays(visit: Visit) -
     expect(find).to_be_focused()
     tab.keyboard.type("p")
     held[0].continue_()
-    tab.wait_for_function("!!document.getElementById('palette').onkeydown")
+    for _ in range(200):
+        if tab.evaluate("!!document.getElementById('palette').onkeydown"):
+            break
+        tab.wait_for_timeout(50)
     tab.keyboard.type("alette")
     expect(find).to_have_value("palette")
 
