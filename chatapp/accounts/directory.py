@@ -30,6 +30,7 @@ from chatapp.models import (
 )
 from chatapp.people.refused import Refused
 from chatapp.people.signals import notify
+from mcpconfig.values.numbers import read_number
 
 from . import entries
 from .admission import set_mapped_groups
@@ -315,7 +316,8 @@ def _set_members(group: DirectoryGroup, member_ids: Iterable[str]) -> None:
 
 def _find_members(ids: set[str]) -> set[Member]:
     """Raises Refused for an id that is nobody's. Admins cannot be named."""
-    known = [int(each) for each in ids if each.isascii() and each.isdigit() and len(each) < 19]
+    numbers = map(read_number, ids)
+    known = [each for each in numbers if each is not None]
     found = set(list_people().filter(pk__in=known))
     if missing := sorted(ids - {str(each.pk) for each in found}):
         raise Refused(_("There is no member with the id %(id)s.") % {"id": missing[0][:40]}, 400)

@@ -11,6 +11,7 @@ from scim2_models import InvalidFilterException
 from scim2_models.path import CompareOperator, LogicalOperator
 from scim2_models.path.visitor import FilterVisitor
 
+from mcpconfig.values.numbers import read_number
 from mcpconfig.values.results import make_storable
 
 # The field behind each attribute, and whether it is compared as it is written.
@@ -84,9 +85,8 @@ class _Conditions(FilterVisitor[Q]):
         if field in NUMBERS:
             if op != CompareOperator.eq:
                 raise InvalidFilterException(detail=f"The operator {op} is not supported here.")
-            text = str(value)
-            is_number = text.isascii() and text.isdigit() and len(text) < 19
-            return Q(**{field: int(text)}) if is_number else NOTHING
+            number = read_number(str(value))
+            return NOTHING if number is None else Q(**{field: number})
         lookup = TEXT_LOOKUPS.get(op)
         if lookup is None or not isinstance(value, str):
             raise InvalidFilterException(detail=f"The operator {op} is not supported here.")

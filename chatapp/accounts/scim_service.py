@@ -21,6 +21,7 @@ from scim2_models import (
 
 from chatapp.models import DirectoryGroup, Member
 from chatapp.people.refused import Refused
+from mcpconfig.values.numbers import read_number
 
 from . import directory
 from .scim import (
@@ -244,8 +245,8 @@ def _patch(operations: Any, body: Json, resource: Any) -> None:
 
 
 def _find(rows: QuerySet[Row], row_id: str) -> Row:
-    is_number = row_id.isascii() and row_id.isdigit() and len(row_id) < 19
-    found = rows.filter(pk=int(row_id)).first() if is_number else None
+    pk = read_number(row_id)
+    found = None if pk is None else rows.filter(pk=pk).first()
     if found is None:
         raise NotFoundException(detail="There is nothing with this id.")
     return found

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp.models import ToolCall
 from mcpconfig.models import ToolDefinition, ToolSetting
+from mcpconfig.values.numbers import read_number
 from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 UNUSED_DAYS = 60
@@ -24,8 +25,8 @@ class UnusedTool:
 
 def read_definition_ids(values: Iterable[str]) -> list[int]:
     """Return the ids of definitions that a page named, as many as it can show."""
-    ids = [int(value) for value in values if value.isdecimal() and len(value) < 19]
-    return ids[:MOST_SHOWN]
+    ids = map(read_number, values)
+    return [each for each in ids if each is not None][:MOST_SHOWN]
 
 
 def filter_unused() -> QuerySet[ToolDefinition]:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_safe
 
 from mcpconfig.models import Exchange
+from mcpconfig.values.numbers import read_number
 
 from .big_lists import BigListMixin, RecentValuesFilter
 from .display import EMPTY, format_to_the_second, render_json
@@ -25,7 +26,6 @@ from .read_only import ReadOnlyMixin
 from .trace_filters import TYPED_FILTERS
 
 FOLDER = "admin/mcpconfig/exchange"
-MAX_DIGITS = 18
 TYPED_NAMES = tuple(each.parameter_name for each in TYPED_FILTERS)
 # What the form of the filters replaces in the address. The list then begins at its first page.
 REPLACED = {*TYPED_NAMES, "p"} - {"live"}
@@ -117,10 +117,10 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     def _has_newer(self, request: HttpRequest, since: str) -> bool:
         """Return whether there are exchanges that the page does not show. The list checks rights
         itself, so it answers an admin who may not open it."""
-        is_number = since.isascii() and since.isdecimal() and len(since) <= MAX_DIGITS
-        if not is_number or not self.has_view_permission(request):
+        last = read_number(since)
+        if last is None or not self.has_view_permission(request):
             return True
-        return Exchange.objects.filter(pk__gt=int(since)).exists()
+        return Exchange.objects.filter(pk__gt=last).exists()
 
     @admin.display(description=_lazy("Created at"), ordering="created_at")
     def moment(self, exchange: Exchange) -> SafeString:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.oauth import sign_in_admin
+from mcpconfig.values.numbers import read_number
 
 from .service_pages import ServicePages
 
@@ -63,5 +64,5 @@ def forget_registration(
 
 def _read_id(request: HttpRequest, name: str) -> int:
     """Return the id in the form, or -1, which no row has, if the field is not an id."""
-    text = request.POST.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 19 else -1
+    number = read_number(request.POST.get(name, ""))
+    return -1 if number is None else number

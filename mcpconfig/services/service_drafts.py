@@ -19,6 +19,7 @@ from mcpconfig.secrets import draft_secrets, header_templates
 from mcpconfig.secrets.credentials import RequestCredentials
 from mcpconfig.secrets.draft_secrets import DraftSecrets
 from mcpconfig.values.acting import Acting
+from mcpconfig.values.numbers import read_number
 from mcpconfig.values.probe import ProbeReport, Registration
 from mcpconfig.values.results import make_storable
 
@@ -190,7 +191,7 @@ def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
         {
             "url": url,
             "allows_private_addresses": "allows_private_addresses" in posted,
-            "groups": [pk for pk in posted.getlist("groups") if pk.isdecimal() and len(pk) < 19],
+            "groups": [pk for pk in posted.getlist("groups") if read_number(pk) is not None],
             "ticked": ticked if "tools_shown" in posted else None,
             **{name: posted.get(name, before.get(name, ""))[:2000] for name in _TEXTS},
         }

@@ -13,6 +13,7 @@ from chatapp.models import Member, ToolCall
 from chatapp.models.policy.policy import LEVEL_LABELS
 from mcpconfig.admin.big_lists import PeriodFilter
 from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
+from mcpconfig.values.numbers import read_number
 
 SERVER = "server"
 
@@ -64,8 +65,7 @@ class PersonFilter(admin.SimpleListFilter):
         return [(str(chosen), names.get(chosen) or _("Member %(id)s") % {"id": chosen})]
 
     def _read_pk(self) -> int | None:
-        wanted = self.value() or ""
-        return int(wanted) if wanted.isdecimal() and len(wanted) < 19 else None
+        return read_number(self.value() or "")
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self._read_pk()

@@ -20,6 +20,7 @@ from chatapp.models.model_provider import check_currency
 from chatapp.providers.access.fetched_models import Terms
 from chatapp.providers.account import ListedModel
 from chatapp.providers.model_facts import find_end_date
+from mcpconfig.values.numbers import read_number
 
 # A page with prices to type for more models would have more fields than a request may have.
 MAX_TYPED = 100
@@ -122,8 +123,8 @@ def read_terms(
         raise TermsProblem(_("Choose who may use the models."))
     groups: Collection[Group] = ()
     if access == "groups":
-        wanted = [pk for pk in posted.getlist("groups") if pk.isdecimal() and len(pk) < 19]
-        groups = list(Group.objects.filter(pk__in=wanted))
+        wanted = (read_number(pk) for pk in posted.getlist("groups"))
+        groups = list(Group.objects.filter(pk__in=[pk for pk in wanted if pk is not None]))
         if not groups:
             raise TermsProblem(_("Choose a group. Otherwise no one can use the model."))
     currency = (posted.get("currency") or "USD").strip().upper()

@@ -20,13 +20,13 @@ from django.views.decorators.http import require_safe
 from chatapp.models import ChatModel, Member, PolicyRule, ToolCall
 from chatapp.rendering.hidden_characters import draw_hidden
 from mcpconfig.models import Exchange, Service, ToolDefinition
+from mcpconfig.values.numbers import read_number
 
 MOST_OF_A_KIND = 8
 MAX_CHARACTERS = 100
 # A call is named by the beginning of its id, as its page does.
 LEAST_DIGITS = 6
 UUID_DIGITS = 32
-MAX_NUMBER_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +147,9 @@ def _find_tools(text: str) -> Iterator[Found]:
 
 def _find_rules(text: str) -> Iterator[Found]:
     named = Q(name__icontains=text)
-    number = text.removeprefix("#")
-    if number.isascii() and number.isdecimal() and len(number) <= MAX_NUMBER_DIGITS:
-        named |= Q(pk=int(number))
+    number = read_number(text.removeprefix("#"))
+    if number is not None:
+        named |= Q(pk=number)
     for rule in PolicyRule.objects.filter(named).order_by("pk")[: MOST_OF_A_KIND + 1]:
         yield Found(
             title=rule.name,

@@ -38,6 +38,7 @@ from chatapp.people.sign_in_links import make_sign_in_link
 from chatapp.projects import owners as project_owners
 from chatapp.views.account.sign_in import redirect_to_confirm
 from mcpconfig.admin.filters import HeadingMixin
+from mcpconfig.values.numbers import read_number
 
 from . import off_board_page, person_page
 
@@ -192,9 +193,8 @@ class GroupFilter(admin.SimpleListFilter):
         return [(str(pk), name) for pk, name in groups]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Member]) -> QuerySet[Member]:
-        wanted = self.value() or ""
-        is_known = wanted.isdecimal() and len(wanted) < 19
-        return queryset.filter(groups=int(wanted)) if is_known else queryset
+        group = read_number(self.value() or "")
+        return queryset if group is None else queryset.filter(groups=group)
 
 
 class MemberList(ChangeList):

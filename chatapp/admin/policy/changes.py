@@ -19,9 +19,10 @@ from chatapp.people.refused import Refused
 from chatapp.policy_changes import decisions, drafting
 from chatapp.policy_changes.checks import run_checks
 from chatapp.policy_changes.rows import PolicyRows
+from mcpconfig.values.numbers import read_number
 
 from .change_page import build_page, get_row_address, list_related, read_option
-from .drafted_saves import get_change_address, read_pk
+from .drafted_saves import get_change_address
 
 State = PolicyChange.State
 TONES = {
@@ -120,7 +121,8 @@ class PolicyChangeAdmin(admin.ModelAdmin):
 
     def _load(self, request: HttpRequest, object_id: str) -> PolicyChange:
         rows = PolicyChange.objects.select_related("author", "decided_by", "applied_by", "undoes")
-        change = rows.filter(pk=read_pk(object_id)).first()
+        pk = read_number(object_id)
+        change = None if pk is None else rows.filter(pk=pk).first()
         if change is None:
             raise Http404
         return change
@@ -169,7 +171,10 @@ class PolicyChangeAdmin(admin.ModelAdmin):
             case "check" if change.state in (State.DRAFT, State.WAITING):
                 run_checks(change)
             case "remove":
-                drafting.remove_edit(change, person, read_pk(request.POST.get("edit", "")))
+                edit = read_number(request.POST.get("edit", ""))
+                if edit is None:
+                    raise Http404
+                drafting.remove_edit(change, person, edit)
                 run_checks(change)
             case "edit":
                 return _open_form(request, change)

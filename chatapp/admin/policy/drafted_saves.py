@@ -18,12 +18,12 @@ from chatapp.policy_changes import drafting
 from chatapp.policy_changes.approvers import PERMISSION
 from chatapp.policy_changes.checks import run_checks
 from chatapp.policy_changes.rows import GROUPS, KINDS, Values, read_values
+from mcpconfig.values.numbers import read_number
 
 # The parameter of an address with the id of the change that the form edits, or NEW.
 IN_CHANGE = "in_change"
 NEW = "new"
 AS_CHANGE = "_as_change"
-PK_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ class DraftedSavesMixin(admin.ModelAdmin):
         if wanted in ("", NEW):
             return Drafting()
         change = get_object_or_404(
-            PolicyChange, pk=read_pk(wanted), author=cast(Member, request.user)
+            PolicyChange, pk=read_number(wanted), author=cast(Member, request.user)
         )
         edit_id = request.GET.get("edit", "")
-        edit = get_object_or_404(change.edits, pk=read_pk(edit_id)) if edit_id else None
+        edit = get_object_or_404(change.edits, pk=read_number(edit_id)) if edit_id else None
         return Drafting(change=change, edit=edit)
 
     def _needs_change(self) -> bool:
@@ -229,9 +229,3 @@ def _name_change(row: Any, kind: PolicyEdit.Kind, row_id: int | None, after: Val
     if after is None:
         return _("Remove %(kind)s: %(name)s") % names
     return _("Change %(kind)s: %(name)s") % names
-
-
-def read_pk(wanted: str) -> int:
-    if not wanted.isdecimal() or len(wanted) > PK_DIGITS:
-        raise Http404
-    return int(wanted)

@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as PageOfRows
 from django.core.paginator import Paginator
 from django.db.models import Q
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.html import format_html_join
@@ -25,6 +25,7 @@ from chatapp.permissions.rules import Decision
 from chatapp.simulation import access
 from chatapp.simulation.access import AccessRow, Cell, Kind, Tool
 from mcpconfig.models import Service
+from mcpconfig.values.numbers import read_number
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -33,7 +34,6 @@ PEOPLE_PER_PAGE = 25
 GROUPS_MAX = 50
 TOOLS_PER_PAGE = 8
 CATALOGUE_PER_PAGE = 50
-PK_DIGITS = 18
 KINDS: "dict[Kind, StrOrPromise]" = {
     "deletes": _lazy("delete something with"),
     "changes": _lazy("write, send or delete with"),
@@ -167,7 +167,7 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     wanted = request.GET.get("person", "")
     if not wanted:
         return "as_person", {**context, "found": _find_people(query)}
-    person = get_object_or_404(Member, pk=_read_pk(wanted))
+    person = get_object_or_404(Member, pk=read_number(wanted))
     pages = Paginator(range(access.count_catalogue(person)), CATALOGUE_PER_PAGE)
     page = pages.get_page(request.GET.get("page"))
     first = max(page.start_index() - 1, 0)
@@ -273,13 +273,7 @@ def _check_rights(request: HttpRequest) -> None:
 def _find_service(wanted: str) -> Service | None:
     if not wanted:
         return None
-    return get_object_or_404(Service, pk=_read_pk(wanted))
-
-
-def _read_pk(wanted: str) -> int:
-    if not wanted.isdecimal() or len(wanted) > PK_DIGITS:
-        raise Http404("No such page.")
-    return int(wanted)
+    return get_object_or_404(Service, pk=read_number(wanted))
 
 
 def _read_choice(wanted: str, choices: Sequence[str], default: str) -> str:

@@ -2,7 +2,6 @@
 and the policy decides when the admin runs the tool. Secrets are left out."""
 
 import json
-import uuid
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,14 +18,14 @@ from chatapp.audit.audit_log import SERVER, AuditEvent, Who
 from chatapp.models import Member, ToolCall
 from chatapp.people.admin_rights import VIEW_CHATS
 from chatapp.rendering.secret_mask import is_secret
-from chatapp.views.access import MemberRequest
+from chatapp.views.access import MemberRequest, find_row
 from mcpconfig.models import Exchange, ToolDefinition
 from mcpconfig.values.masking import MASK
+from mcpconfig.values.numbers import read_number
 
 OTHER_TOOL = _lazy("The values could not be copied: they were sent to another tool.")
 UNREADABLE = _lazy("The values could not be copied: they are not readable.")
 CUT = _lazy("The values could not be copied: the trace has only the beginning of the request.")
-MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +45,20 @@ def copy_values(
     """Return the values that the address names, or the page on which the admin first gives a
     reason to read the chat; None if it names none. Raise PermissionDenied or Http404."""
     if call := request.GET.get("call"):
-        return _copy_from_call(request, definition, _parse_id(call))
+        return _copy_from_call(request, definition, call)
     if exchange := request.GET.get("exchange"):
         return _copy_from_exchange(request, definition, exchange)
     return None
 
 
 def _copy_from_call(
-    request: MemberRequest, definition: ToolDefinition, call_id: UUID
+    request: MemberRequest, definition: ToolDefinition, call_id: str
 ) -> CopiedValues | HttpResponse:
     person = request.user
     if not person.has_perm("chatapp.view_toolcall"):
         raise PermissionDenied
     calls = ToolCall.objects.select_related("turn__conversation__owner")
-    call = calls.filter(pk=call_id).first()
+    call = find_row(calls, call_id)
     if call is None:
         raise Http404("No such call.")
     conversation = call.turn.conversation
@@ -91,8 +90,8 @@ def _copy_from_exchange(
 ) -> CopiedValues:
     if not request.user.has_perm("mcpconfig.view_exchange"):
         raise PermissionDenied
-    is_number = number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS
-    found = Exchange.objects.filter(pk=int(number)).first() if is_number else None
+    pk = read_number(number)
+    found = None if pk is None else Exchange.objects.filter(pk=pk).first()
     if found is None:
         raise Http404("No such exchange.")
     if (found.service_id, found.tool) != (definition.service_id, definition.name):
@@ -167,10 +166,3 @@ def _log(
             )
         ]
     )
-
-
-def _parse_id(text: str) -> UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise Http404("No such call.") from None

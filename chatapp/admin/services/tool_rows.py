@@ -28,6 +28,7 @@ from chatapp.tools.catalogue import strip_hidden, strip_hidden_in_schema
 from chatapp.tools.tool_id import tool_id
 from mcpconfig.models import Service
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
+from mcpconfig.values.numbers import read_number
 from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 from .opinions import ToolOpinion
@@ -215,8 +216,8 @@ def build_rows(
 
 def list_groups_of(service: Service, wanted: str) -> list[Group]:
     """Return the group that the admin chose, or those that may use the service."""
-    if wanted.isdecimal() and len(wanted) < 19:
-        return list(Group.objects.filter(pk=int(wanted)))
+    if (group := read_number(wanted)) is not None:
+        return list(Group.objects.filter(pk=group))
     if service.visibility != Service.Visibility.GROUPS:
         return []
     return list(service.groups.order_by("name")[:MAX_GROUPS])

@@ -10,18 +10,18 @@ from chatapp.models import Conversation, LogEntry
 from chatapp.rendering.pages.log import build_line
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
+from mcpconfig.values.numbers import read_number
 
 PAGE_LENGTH = 50
-MAX_DIGITS = 18
 
 
 @for_members("GET")
 def log(request: MemberRequest) -> HttpResponse:
     own = LogEntry.objects.filter(Q(actor_id=request.user.pk) | Q(person_id=request.user.pk))
     mine = hide_open(own, request.user)
-    before = request.GET.get("before", "")
-    if before.isdecimal() and len(before) <= MAX_DIGITS:
-        mine = mine.filter(position__lt=int(before))
+    before = read_number(request.GET.get("before", ""))
+    if before is not None:
+        mine = mine.filter(position__lt=before)
     lines = [build_line(entry) for entry in mine.order_by("-position")[: PAGE_LENGTH + 1]]
     chats = Conversation.filter_owned(request.user)
     named = {line.conversation_id for line in lines if line.conversation_id}

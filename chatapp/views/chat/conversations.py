@@ -43,6 +43,7 @@ from chatapp.rendering.pages import fragments, inbox
 from chatapp.server.languages import COOKIE_SECONDS
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, find_row, for_members, read_id
+from mcpconfig.values.numbers import read_number
 
 from .assistant_start import StartView, build_start_view
 from .model_button import build_model_pick, list_efforts
@@ -89,8 +90,6 @@ class Starter:
 
 # Read by shell.html.
 SIDEBAR_COOKIE = "sidebar"
-# More than any number of a frame has, and less than a database refuses.
-MAX_DIGITS = 18
 View = Callable[..., HttpResponse]
 # A conversation frames the apps of its calls and previews of code, each sandboxed by its own
 # policy. The page of a preview frames one too; no other page frames anything. The cast is needed
@@ -174,7 +173,7 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     what is before it."""
     if version := request.GET.get("version"):
         return _render_version(request, conversation_id, version)
-    before = read_frame_number(request.GET.get("before", ""))
+    before = read_number(request.GET.get("before", ""))
     view = open_conversation(request.user, conversation_id, before)
     if before is not None:
         return _render_older_part(request, view, before)
@@ -183,11 +182,6 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
         return HttpResponseClientRedirect(request.get_full_path())
     draft = open_draft(request.user, view.conversation) if view.has_draft else Draft()
     return render_chat(request, view.conversation, draft, view=view)
-
-
-def read_frame_number(given: str) -> int | None:
-    """Return None for text that is no number of a frame."""
-    return int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else None
 
 
 @for_members("GET")

@@ -27,8 +27,9 @@ from chatapp.rendering.exports.values import ExportedChat, ToolDetail
 from chatapp.rendering.pages import fragments
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.downloads import build_download
+from mcpconfig.values.numbers import read_number
 
-from .conversations import build_sidebar_context, read_frame_number
+from .conversations import build_sidebar_context
 
 # A longer chat is printed in parts.
 PRINTED_MESSAGES = 1_000
@@ -138,7 +139,7 @@ def build_file_name(conversation: Conversation) -> str:
 def print_chat(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Render a chat with everything unfolded and without what only a screen needs; with `before`,
     the part of a very long chat that is older than this frame."""
-    before = read_frame_number(request.GET.get("before", ""))
+    before = read_number(request.GET.get("before", ""))
     view = open_conversation(request.user, conversation_id, before, PRINTED_MESSAGES)
     if before is not None and not view.messages:
         raise Http404("No message is that old.")
