@@ -6,7 +6,6 @@ import logging
 import re
 import unicodedata
 import uuid
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from django.conf import settings
@@ -14,14 +13,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from chatapp.context.metering import Meter
-from chatapp.context.observed_calls import ObservedCall
+from chatapp.context.short_answers import ask_for_text
 from chatapp.journal import journal
 from chatapp.journal.db_retry import run_uninterrupted
 from chatapp.models import Conversation, Part, Turn
 from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import ChosenModel, choose_model
-from chatapp.providers.events import Finished, ProviderError, TextDelta, Usage
-from chatapp.providers.registry import load_provider
+from chatapp.providers.events import ProviderError, Usage
 from chatapp.providers.request import ModelRequest, UserMessage
 from chatapp.server.database import in_database
 
@@ -103,7 +101,8 @@ async def title_chat(turn: Turn) -> None:
     meter, outcome = Meter(), _Outcome()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            outcome.title = clean_title(await _ask(question, meter))
+            text = await ask_for_text(question.model, question.request, meter, "title")
+            outcome.title = clean_title(text)
         outcome.is_final = True
     except TimeoutError:
         log.info("The model made no title for the chat of turn %s in time", turn.pk)
@@ -148,18 +147,6 @@ def _filter_draft(turn: Turn) -> QuerySet[Conversation]:
 def _read_text(message_id: uuid.UUID) -> str:
     parts = Part.objects.filter(message_id=message_id, kind=Part.Kind.TEXT)
     return "\n\n".join(parts.values_list("text", flat=True)).strip()[:SHOWN_CHARACTERS]
-
-
-async def _ask(question: _Question, meter: Meter) -> str:
-    """Return the complete answer of the model, or an empty text if it is not complete."""
-    provider = await load_provider(question.model.kind)
-    stream = provider.stream(question.request, question.model.account)
-    observed = ObservedCall(question.model, "title")
-    async with aclosing(meter.read(question.request, stream, observed)) as events:
-        found = [event async for event in events]
-    if not any(isinstance(event, Finished) and event.reason == "stop" for event in found):
-        return ""
-    return "".join(event.text for event in found if isinstance(event, TextDelta))
 
 
 @transaction.atomic

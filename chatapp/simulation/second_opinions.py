@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,13 +22,12 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.context.metering import Meter
-from chatapp.context.observed_calls import ObservedCall
+from chatapp.context.short_answers import ask_for_text
 from chatapp.models import HousePolicy, Member, SecondOpinion
 from chatapp.permissions.risk_evidence import LEVELS
 from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import ChosenModel, choose_model
-from chatapp.providers.events import Finished, ProviderError, TextDelta, Usage
-from chatapp.providers.registry import load_provider
+from chatapp.providers.events import ProviderError, Usage
 from chatapp.providers.request import ModelRequest, UserMessage
 from chatapp.server.database import in_database
 from chatapp.tools.catalogue import strip_hidden
@@ -195,7 +193,8 @@ async def answer(definition_id: int, asked_at: datetime) -> None:
     try:
         question = await in_database(_prepare_question, row)
         async with asyncio.timeout(ANSWER_SECONDS):
-            outcome = read_answer(await _ask_model(question, meter))
+            text = await ask_for_text(question.model, question.request, meter, "opinion")
+            outcome = read_answer(text)
     except _NoQuestion as error:
         outcome.error = str(error)
     except TimeoutError:
@@ -257,18 +256,6 @@ def write_definition(definition: ToolDefinition) -> str:
         "annotations": definition.annotations,
     }
     return "The definition of the tool:\n" + json.dumps(said, indent=1)
-
-
-async def _ask_model(question: _Question, meter: Meter) -> str:
-    """Return the complete answer of the model, or an empty text if it is not complete."""
-    provider = await load_provider(question.model.kind)
-    stream = provider.stream(question.request, question.model.account)
-    observed = ObservedCall(question.model, "opinion")
-    async with aclosing(meter.read(question.request, stream, observed)) as events:
-        found = [event async for event in events]
-    if not any(isinstance(event, Finished) and event.reason == "stop" for event in found):
-        return ""
-    return "".join(event.text for event in found if isinstance(event, TextDelta))
 
 
 def read_answer(text: str) -> _Outcome:
