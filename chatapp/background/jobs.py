@@ -21,15 +21,21 @@ from chatapp.context import file_storage
 from chatapp.conversations import chat_list
 from chatapp.imports import import_acts
 from chatapp.journal.db_retry import DATABASE_AWAY
-from chatapp.models import JournalEvent, Member, PushDevice, SecondOpinion, Step
+from chatapp.models import (
+    JournalEvent,
+    Member,
+    ProviderDraft,
+    PushDevice,
+    SecondOpinion,
+    Step,
+)
 from chatapp.notifications import devices, due_notifications, push_messages, push_texts, webhooks
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
-from chatapp.providers.access import provider_drafts
 from chatapp.server.database import in_database
 from chatapp.simulation import second_opinions
-from mcpconfig.services import service_drafts
+from mcpconfig.models import ServiceDraft
 from mcpconfig.trace import retention
 
 # A day of finished tasks is kept, and two weeks of failed ones.
@@ -212,8 +218,8 @@ def delete_old_imports() -> None:
 def delete_old_service_drafts() -> None:
     """Delete what admins typed for services and model providers that they did not add; it has
     secrets."""
-    service_drafts.delete_old_drafts()
-    provider_drafts.delete_old_drafts()
+    ServiceDraft.delete_old()
+    ProviderDraft.delete_old()
 
 
 def ask_for_opinions(asked: Iterable[SecondOpinion]) -> None:

@@ -1,12 +1,9 @@
 """Model providers and models, as admins configure them beside what the environment offers."""
 
 import json
-import uuid
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -16,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chatapp.models.people.member import Member
+from mcpconfig.models.draft import Draft
 from mcpconfig.models.sealed_field import SealedField
 from mcpconfig.secrets import encryption
 
@@ -152,27 +150,18 @@ class ModelProvider(models.Model):
         return f"chatapp_modelprovider:{self.pk}:{field}"
 
 
-class ProviderDraft(models.Model):
-    """One provider that an admin is adding, with the result of its check. No chat uses it. It is
-    deleted when the provider is saved."""
+class ProviderDraft(Draft):
+    """One provider that is being added, with the result of its check. No chat uses it. Its secrets
+    are the key and the headers."""
 
-    LIFETIME = timedelta(days=1)
+    CHANGING = ("typed", "secrets", "secrets_for", "report")
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    # The fields of the form without secrets, as they were typed.
-    typed = models.JSONField(default=dict)
-    # The key and the headers, as one sealed JSON object.
-    secrets = SealedField(default=b"")
     # The kind and the address to which the secrets may be sent.
     secrets_for = models.CharField(max_length=2100, blank=True)
-    report = models.JSONField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
 
-    class Meta:
+    class Meta(Draft.Meta):
         verbose_name = _("provider draft")
         verbose_name_plural = _("provider drafts")
-        indexes = [models.Index(fields=["created_at"])]
 
     def __str__(self) -> str:
         return str(self.typed.get("label") or self.pk)

@@ -10,7 +10,6 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -29,8 +28,6 @@ from .service_templates import ServiceTemplate
 Authentication = Service.Authentication
 Visibility = Service.Visibility
 
-# A limit, so that pages that were left open do not collect rows.
-MAX_DRAFTS = 20
 HASH_CHARACTERS = 64
 ACCESS_CHOICES = [
     ("admins", gettext_lazy("Only admins")),
@@ -166,13 +163,6 @@ def start_draft(person: AbstractUser, template: ServiceTemplate | None) -> Servi
     )
 
 
-def find_draft(person: AbstractUser, draft_id: uuid.UUID) -> ServiceDraft | None:
-    """Return this admin's draft of this id."""
-    since = timezone.now() - ServiceDraft.LIFETIME
-    mine = ServiceDraft.objects.filter(person_id=person.pk, created_at__gte=since)
-    return mine.filter(pk=draft_id).first()
-
-
 def keep_typed(draft: ServiceDraft, posted: QueryDict) -> None:
     """Keep what was typed, so that nothing has to be typed again. Secrets are sealed.
 
@@ -204,8 +194,6 @@ def forget_typed_secrets(draft: ServiceDraft) -> None:
     draft_secrets.seal_secrets(draft, DraftSecrets(registration=registration))
 
 
-# The fields that a page changes.
-_CHANGING = ("typed", "secrets", "secrets_origin", "report", "checked_url")
 _TEXTS = ("name", "title", "authentication", "identity_provider", "client_id", "scopes") + (
     "access",
     "person",
@@ -219,28 +207,6 @@ def _get_origin(url: str) -> str:
     except ValueError:
         return url
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else url
-
-
-def save_draft(draft: ServiceDraft) -> None:
-    """Store the draft, and delete old ones and those beyond the limit.
-
-    Raise `ServiceDraft.DoesNotExist` if it was stored and is gone: another page has discarded it or
-    added its service, so it must not come back with its secrets.
-    """
-    if draft._state.adding:
-        draft.save(force_insert=True)
-    else:
-        stored = ServiceDraft.objects.filter(pk=draft.pk)
-        if not stored.update(**{name: getattr(draft, name) for name in _CHANGING}):
-            raise ServiceDraft.DoesNotExist
-    delete_old_drafts()
-    mine = ServiceDraft.objects.filter(person=draft.person_id).order_by("-created_at")
-    old = mine.exclude(pk=draft.pk).values_list("pk", flat=True)[MAX_DRAFTS - 1 :]
-    ServiceDraft.objects.filter(pk__in=list(old)).delete()
-
-
-def delete_old_drafts() -> None:
-    ServiceDraft.objects.filter(created_at__lt=timezone.now() - ServiceDraft.LIFETIME).delete()
 
 
 def build_service(draft: ServiceDraft) -> Service:

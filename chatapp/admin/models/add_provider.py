@@ -68,7 +68,7 @@ def add_provider(
 def _find_draft(request: HttpRequest, draft_id: uuid.UUID | None) -> ProviderDraft:
     person = cast(Member, request.user)
     if draft_id is not None:
-        draft = provider_drafts.find_draft(person, draft_id)
+        draft = ProviderDraft.find(person.pk, draft_id)
         if draft is None:
             raise Http404("No such draft.")
         return draft
@@ -84,7 +84,7 @@ def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> Ht
         ProviderDraft.objects.filter(pk=draft.pk).delete()
         return redirect("admin:chatapp_modelprovider_changelist")
     provider_drafts.keep_typed(draft, request.POST)
-    provider_drafts.save_draft(draft)
+    draft.store()
     form = AddProviderForm(_read_form(draft), draft=draft)
     if act in ("save", "save_off"):
         return _save(pages, request, draft, form, is_enabled=act == "save")
@@ -95,7 +95,7 @@ def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> Ht
     if act == "answer":
         return _stream_answer(pages, request, draft, form)
     draft.report = {"check": _check(draft, form).to_json()}
-    provider_drafts.save_draft(draft)
+    draft.store()
     return redirect("admin:chatapp_modelprovider_connect_draft", draft.pk)
 
 

@@ -132,7 +132,7 @@ def _act(pages: ServicePages, request: HttpRequest, draft: ServiceDraft) -> Http
     service_drafts.keep_typed(draft, posted)
     if not may_change_credentials(request):
         service_drafts.forget_typed_secrets(draft)
-    service_drafts.save_draft(draft)
+    draft.store()
     form = AddServiceForm(_read_form(draft, posted), draft=draft)
     if has_secrets:
         return _render(pages, request, draft, form, problem=str(NO_SECRETS), status=422)
@@ -146,7 +146,7 @@ def _find_draft(request: HttpRequest, draft_id: uuid.UUID | None) -> ServiceDraf
     if draft_id is None:
         key = request.GET.get("template", "") or request.POST.get("template", "")
         return service_drafts.start_draft(person, get_template(key))
-    draft = service_drafts.find_draft(person, draft_id)
+    draft = ServiceDraft.find(person.pk, draft_id)
     if draft is None:
         raise Http404("No such draft.")
     return draft
@@ -198,7 +198,7 @@ def _check(
     )
     registration = asdict(probe.registration) if probe.registration else None
     service_drafts.keep_report(draft, probe.report, registration)
-    service_drafts.save_draft(draft)
+    draft.store()
     return redirect("admin:mcpconfig_service_connect_draft", draft.pk)
 
 
@@ -265,7 +265,7 @@ def _show_changes(
         "left_out": [asdict(tool) for tool in listing.left_out],
     }
     draft.report = report
-    service_drafts.save_draft(draft)
+    draft.store()
     problem = ngettext(
         "Nothing was saved. This tool changed since the check: %(names)s. Read it again below.",
         "Nothing was saved. These tools changed since the check: %(names)s. Read them again below.",

@@ -1,13 +1,11 @@
 """Drafts of providers: what an admin typed on the page *Add a provider*. Secrets are sealed."""
 
 import json
-import uuid
 from typing import Any
 
 from django.http import QueryDict
-from django.utils import timezone
 
-from chatapp.models import Member, ModelProvider, ProviderDraft
+from chatapp.models import ModelProvider, ProviderDraft
 from chatapp.providers.account import Account
 from mcpconfig.secrets import encryption
 from mcpconfig.values.results import make_storable
@@ -20,15 +18,6 @@ SECRETS = ("key", "headers")
 FIELDS = ("label", "slug", "kind", "base_url", "region", "key_place", "key_id")
 CHOICES = ("access", "sample_model", "more_models", "currency")
 MAX_CHARACTERS = 4_000
-# A limit, so that pages that were left open do not collect rows.
-MAX_DRAFTS = 20
-_CHANGING = ("typed", "secrets", "secrets_for", "report")
-
-
-def find_draft(person: Member, draft_id: uuid.UUID) -> ProviderDraft | None:
-    """Return this admin's draft of this id."""
-    since = timezone.now() - ProviderDraft.LIFETIME
-    return ProviderDraft.objects.filter(person=person, created_at__gte=since, pk=draft_id).first()
 
 
 def keep_typed(draft: ProviderDraft, posted: QueryDict) -> None:
@@ -80,29 +69,6 @@ def open_secrets(draft: ProviderDraft) -> dict[str, str]:
 
 def _build_place(draft: ProviderDraft) -> str:
     return f"chatapp_providerdraft:{draft.pk}:secrets"
-
-
-def save_draft(draft: ProviderDraft) -> None:
-    """Store the draft, and delete old ones and those beyond the limit.
-
-    Raise `ProviderDraft.DoesNotExist` if it was stored and is gone: another page has discarded it
-    or added its provider, so it must not come back with its secrets.
-    """
-    if draft._state.adding:
-        draft.save(force_insert=True)
-    else:
-        stored = ProviderDraft.objects.filter(pk=draft.pk)
-        if not stored.update(**{name: getattr(draft, name) for name in _CHANGING}):
-            raise ProviderDraft.DoesNotExist
-    delete_old_drafts()
-    mine = ProviderDraft.objects.filter(person=draft.person_id).order_by("-created_at")
-    old = mine.exclude(pk=draft.pk).values_list("pk", flat=True)[MAX_DRAFTS - 1 :]
-    ProviderDraft.objects.filter(pk__in=list(old)).delete()
-
-
-def delete_old_drafts() -> None:
-    before = timezone.now() - ProviderDraft.LIFETIME
-    ProviderDraft.objects.filter(created_at__lt=before).delete()
 
 
 def build_draft_account(draft: ProviderDraft, headers: dict[str, str]) -> Account:

@@ -11,6 +11,7 @@ from django.test import Client
 
 from chatapp.models import ChatModel, LogEntry, Member, ModelProvider, ProviderDraft
 from chatapp.providers.access import provider_drafts
+from mcpconfig.models.draft import MOST_OF_A_PERSON
 from tests.chatapp.providers.accounts import forget_environment
 from tests.conftest import signed_in
 from tests.dom_tree import parse
@@ -285,10 +286,10 @@ def test_a_draft_is_added_once_and_deleted_on_request(
 
 
 def test_drafts_are_bounded(admin_client: Client, server: WireServer) -> None:
-    for _ in range(provider_drafts.MAX_DRAFTS + 3):
+    for _ in range(MOST_OF_A_PERSON + 3):
         draft = ProviderDraft(person=Member.objects.get(username="admin"), typed={})
-        provider_drafts.save_draft(draft)
-    assert ProviderDraft.objects.count() == provider_drafts.MAX_DRAFTS
+        draft.store()
+    assert ProviderDraft.objects.count() == MOST_OF_A_PERSON
 
 
 def test_an_answer_of_a_draft_is_in_the_log(

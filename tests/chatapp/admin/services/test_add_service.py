@@ -16,6 +16,7 @@ from mcp.server.mcpserver import MCPServer
 
 from chatapp.models import LogEntry, Member
 from mcpconfig.models import Credential, Look, OAuthClient, Service, ServiceDraft, ToolSetting
+from mcpconfig.models.draft import MOST_OF_A_PERSON
 from mcpconfig.secrets import credentials, draft_secrets
 from mcpconfig.services import service_drafts
 from mcpconfig.services.own_services import MAX_LOOKS_A_MINUTE
@@ -431,9 +432,9 @@ def test_a_client_for_another_redirect_url_is_not_kept(admin_client: Client) -> 
 
 # --- drafts --------------------------------------------------------------------------------------
 def test_old_drafts_are_deleted_and_each_admin_has_a_limit(admin: Member) -> None:
-    for _ in range(service_drafts.MAX_DRAFTS + 3):
-        service_drafts.save_draft(service_drafts.start_draft(admin, None))
-    assert ServiceDraft.objects.count() == service_drafts.MAX_DRAFTS
+    for _ in range(MOST_OF_A_PERSON + 3):
+        service_drafts.start_draft(admin, None).store()
+    assert ServiceDraft.objects.count() == MOST_OF_A_PERSON
 
 
 def test_the_page_and_the_list_link_to_each_other(admin_client: Client) -> None:
