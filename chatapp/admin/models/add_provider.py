@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
+from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import Member, ModelProvider, ProviderDraft
@@ -171,7 +172,7 @@ def _save(
     if report is None:
         return refuse(problem=str(NOT_CHECKED))
     if is_enabled and report.blocking is not None:
-        return refuse(problem=_describe_blocking(report))
+        return refuse(problem=describe_blocking(report.blocking.detail))
     if not form.is_valid():
         return refuse(problem=str(NOT_SAVED))
     try:
@@ -214,13 +215,6 @@ def _read_more_models(draft: ProviderDraft, report: CheckReport) -> list[ListedM
     return [ListedModel(name=name) for name in names if name and name not in listed]
 
 
-def _describe_blocking(report: CheckReport) -> str:
-    reason = report.blocking.detail if report.blocking else ""
-    return _("It cannot be used yet: %(reason)s You can save it without enabling it.") % {
-        "reason": reason
-    }
-
-
 # --- page ----------------------------------------------------------------------------------------
 def _render(
     pages: ProviderPages,
@@ -237,7 +231,7 @@ def _render(
         draft.typed,
     )
     models = report.models if report else ()
-    is_new = draft._state.adding
+    is_new, start = draft._state.adding, reverse("admin:chatapp_modelprovider_connect")
     template = get_template(request.GET.get("template", "")) if is_new else None
     context = {
         **pages.admin_site.each_context(request),
@@ -247,13 +241,15 @@ def _render(
         "template": template,
         "form": form,
         "problem": problem,
-        "address": reverse("admin:chatapp_modelprovider_connect")
+        "start": start,
+        "by_hand": reverse("admin:chatapp_modelprovider_add"),
+        "address": start
         if is_new
         else reverse("admin:chatapp_modelprovider_connect_draft", args=[draft.pk]),
         "report": report,
         "steps": _list_steps(report),
         "seconds": round(report.milliseconds / 1000, 1) if report else 0,
-        "blocking": _describe_blocking(report) if report and report.blocking else "",
+        "blocking": describe_blocking(report.blocking.detail) if report and report.blocking else "",
         "sample": sample,
         "sample_model": typed.get("sample_model") or _choose_model(typed.get("kind", ""), models),
         "rows": model_rows.build_rows(
@@ -263,7 +259,7 @@ def _render(
         "more_models": typed.get("more_models", ""),
         "currency": typed.get("currency") or "USD",
         "access": model_rows.list_access(typed.get("access", "")),
-        "groups": model_rows.list_groups(typed.get("groups") or ()),
+        "groups": list_groups(typed.get("groups") or ()),
     }
     return TemplateResponse(request, f"{FOLDER}/connect.html", context, status=status)
 

@@ -10,7 +10,6 @@ from django import forms
 from django.contrib.auth.models import Group
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Q
 from django.http import QueryDict
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
@@ -105,12 +104,6 @@ def _shorten(price: Decimal) -> Decimal:
 def list_access(chosen: str) -> list[tuple[str, str, str, bool]]:
     wanted = chosen or DEFAULT_ACCESS
     return [(value, str(label), str(text), value == wanted) for value, label, text in ACCESS]
-
-
-def list_groups(chosen: Collection[str]) -> list[tuple[Group, bool]]:
-    members = Count("user", filter=Q(user__is_active=True))
-    groups = Group.objects.annotate(members=members).order_by("name")
-    return [(group, str(group.pk) in chosen) for group in groups]
 
 
 def read_terms(

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from chatapp.admin.adding import list_groups
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import ChatModel, Member, ModelProvider
@@ -297,7 +298,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
             problem=problem,
             may_type_prices=len(rows) <= model_rows.MAX_TYPED,
             access=model_rows.list_access(posted.get("access", "")),
-            groups=model_rows.list_groups(posted.getlist("groups")),
+            groups=list_groups(posted.getlist("groups")),
             currency=posted.get("currency") or "USD",
         )
 

@@ -10,10 +10,8 @@ from typing import cast
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -22,6 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
 
+from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.admin.badges import render_badge
 from chatapp.models import Member
 from chatapp.permissions.reasons import translate_reason
@@ -224,7 +223,7 @@ def _save(
     if report is None:
         return refuse(problem=_("Check this URL before you add the service."))
     if is_enabled and report.blocking is not None:
-        return refuse(problem=_describe_blocking(report))
+        return refuse(problem=describe_blocking(report.blocking.detail))
     if not form.is_valid():
         return refuse(problem=_("Nothing was saved. Correct the marked fields."))
     ticked = set(draft.typed["ticked"] or ())
@@ -303,14 +302,6 @@ def _store(
     return redirect("admin:mcpconfig_service_status", service.pk)
 
 
-def _describe_blocking(report: ProbeReport) -> str:
-    blocking = report.blocking
-    reason = blocking.detail if blocking else ""
-    return _("It cannot be used yet: %(reason)s You can save it without enabling it.") % {
-        "reason": reason
-    }
-
-
 # --- page ----------------------------------------------------------------------------------------
 def _render(
     pages: ServicePages,
@@ -330,13 +321,15 @@ def _render(
         "templates": TEMPLATES,
         "template": template,
         "draft": draft if draft.report is not None else None,
+        "start": reverse("admin:mcpconfig_service_connect"),
+        "by_hand": reverse("admin:mcpconfig_service_add"),
         "address": _get_address(draft),
         "form": form,
         "problem": problem,
         "report": report,
         "steps": [(STEP_NAMES[step.name], step) for step in report.steps] if report else [],
         "seconds": round(report.milliseconds / 1000, 1) if report else 0,
-        "blocking": _describe_blocking(report) if report and report.blocking else "",
+        "blocking": describe_blocking(report.blocking.detail) if report and report.blocking else "",
         "suggested": WAYS[report.authentication][0] if report and report.authentication else "",
         "may_enter_secrets": may_change_credentials(request),
         "asked_scopes": report.scopes if report else "",
@@ -347,7 +340,7 @@ def _render(
             (value, text, ACCESS_HELP[value], value == (typed.get("access") or "admins"))
             for value, text in service_drafts.ACCESS_CHOICES
         ],
-        "groups": _list_groups(typed.get("groups") or ()),
+        "groups": list_groups(typed.get("groups") or ()),
         "tools": tools,
         "ticked": sum(row.is_ticked for row in tools),
         "share": _describe_share(sum(row.tokens for row in tools)),
@@ -360,12 +353,6 @@ def _get_address(draft: ServiceDraft) -> str:
     if draft._state.adding:
         return reverse("admin:mcpconfig_service_connect")
     return reverse("admin:mcpconfig_service_connect_draft", args=[draft.pk])
-
-
-def _list_groups(chosen: Collection[str]) -> list[tuple[Group, bool]]:
-    members = Count("user", filter=Q(user__is_active=True))
-    groups = Group.objects.annotate(members=members).order_by("name")
-    return [(group, str(group.pk) in set(map(str, chosen))) for group in groups]
 
 
 def _build_rows(draft: ServiceDraft, report: ProbeReport | None) -> list[ToolRow]:
