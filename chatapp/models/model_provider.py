@@ -22,6 +22,15 @@ check_currency = RegexValidator(
 )
 
 
+# Of the provider's name for a model.
+NAME_CHARACTERS = 150
+
+
+def is_model_name(text: str) -> bool:
+    """Return whether a provider may have a model of this name."""
+    return 0 < len(text) <= NAME_CHARACTERS and text.isprintable()
+
+
 class ModelProvider(models.Model):
     """One account at a provider, or a model server. `slug` begins the ids of its models.
 
@@ -205,7 +214,7 @@ class ChatModel(models.Model):
     )
     name = models.CharField(
         _("name"),
-        max_length=150,
+        max_length=NAME_CHARACTERS,
         help_text=_("The provider’s name for the model. For Azure OpenAI, the deployment name."),
     )
     label = models.CharField(

@@ -17,12 +17,14 @@ CHANGED = gettext_lazy("This request changed after you opened it. Review it agai
 class Refused(Exception):
     """The request was refused and changed nothing.
 
-    `sentence` tells people why and what to do. `status` is the HTTP status of the answer, and
-    `wait_seconds` says when the request may be repeated, where that is known.
+    `sentence` tells people why and what to do; `sentences` are its parts, one for each reason.
+    `status` is the HTTP status of the answer, and `wait_seconds` says when the request may be
+    repeated, where that is known.
     """
 
     def __init__(self, sentence: "StrOrPromise", status: int = 422, wait_seconds: int = 0) -> None:
         self.sentence = str(sentence)
+        self.sentences = [self.sentence]
         super().__init__(self.sentence)
         self.status = status
         self.wait_seconds = wait_seconds

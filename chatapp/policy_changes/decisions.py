@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from chatapp.audit import audit_log
 from chatapp.models import Member, PolicyChange, PolicyEdit
 from chatapp.people.refused import Refused
-from chatapp.simulation.policy_tests import FailedTest, list_newly_failing
+from chatapp.simulation.policy_tests import FailedTest, list_newly_failing, name_failing
 
 from .drafting import ONLY_AUTHOR, lock_policy, start
 from .log_entries import log_change
@@ -25,7 +25,6 @@ from .proposal import Proposal, Step, hash_json, load_proposal
 from .rows import GROUPS, MODELS, Kind, PolicyRows, are_equal, read_values
 
 State = PolicyChange.State
-MOST_NAMED = 10
 STALE = gettext_lazy(
     "Nothing was changed, because the policy or this change is different from what you were shown. "
     "Review it again."
@@ -42,8 +41,8 @@ class ChangeRefused(Refused):
     """The change was not submitted or applied, for these reasons."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
+        super().__init__(" ".join(sentences))
         self.sentences = list(sentences)
-        super().__init__(" ".join(self.sentences))
 
 
 @transaction.atomic
@@ -206,7 +205,7 @@ def _describe_failing(failing: Sequence[FailedTest]) -> list[str]:
         "Nothing was changed, because %(number)s policy tests would fail.",
         number,
     )
-    return [text % {"number": number}, *(each.sentence for each in failing[:MOST_NAMED])]
+    return [text % {"number": number}, *name_failing(failing)]
 
 
 def _apply(proposal: Proposal, by: Member | None) -> None:

@@ -25,8 +25,8 @@ TOO_MANY = gettext_lazy(
 
 
 def lock_policy() -> None:
-    """Lock the policy until the end of the transaction. Whoever changes it takes this lock first,
-    so that nobody changes it between a check and a save."""
+    """Lock the policy until the end of the transaction. Every change of the policy takes this lock
+    first, so that no other can come between its check and its save."""
     HousePolicy.objects.bulk_create([HousePolicy(id=HOUSE_ID)], ignore_conflicts=True)
     HousePolicy.objects.select_for_update().get(pk=HOUSE_ID)
 

@@ -38,8 +38,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A change beside the policy of this moment. `version` stands for both: whoever applies the
-    change names the version that they were shown."""
+    """A change beside the policy of this moment. `version` stands for both: applying the change
+    takes the version that the admin was shown."""
 
     change: PolicyChange
     steps: Sequence[Step]

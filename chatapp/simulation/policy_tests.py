@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Value
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.models import Member, PolicyTest
 from chatapp.permissions import reasons
@@ -45,6 +45,7 @@ ASKS = {
 }
 # The source of the untrusted content of a test that says so.
 STRANGERS = "a service open to strangers"
+MOST_NAMED = 10
 # A compound statement of SQLite has at most 500 parts.
 PAIRS_AT_ONCE = 200
 UNKNOWN_RISK = Risk(level="high", reasons=(reasons.UNKNOWN_TOOL_IS_HIGH,))
@@ -195,6 +196,18 @@ def _find_users(
             for person, service in pairs[first : first + PAIRS_AT_ONCE]
         ]
         yield from asked[0].union(*asked[1:], all=True)
+
+
+def name_failing(failing: Sequence[FailedTest]) -> list[str]:
+    """Return a sentence about each of these tests, and about how many more there are."""
+    sentences = [failure.sentence for failure in failing[:MOST_NAMED]]
+    more = len(failing) - MOST_NAMED
+    if more > 0:
+        text = ngettext(
+            "%(number)s more test would fail.", "%(number)s more tests would fail.", more
+        )
+        sentences.append(text % {"number": more})
+    return sentences
 
 
 def _build_case(row: PolicyTest, known: _Known) -> Case:

@@ -115,8 +115,8 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
         return response
 
     def _has_newer(self, request: HttpRequest, since: str) -> bool:
-        """Return whether there are exchanges that the page does not show. The list checks rights
-        itself, so it answers an admin who may not open it."""
+        """Return whether there are exchanges that the page does not show. True also without the
+        right to see them: the list then refuses the request."""
         last = read_number(since)
         if last is None or not self.has_view_permission(request):
             return True

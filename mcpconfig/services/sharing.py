@@ -93,7 +93,7 @@ def explain_refusal(service: Service, member: AbstractUser) -> str:
 
 
 def describe_refusal(service: Service) -> str:
-    """Return why somebody who may not use the service may not."""
+    """Return the reason why a member may not use the service. The caller knows that this is so."""
     if not service.is_enabled:
         return _("The service is off. To use it, enable it in its settings.")
     if service.owner is not None and not service.owner.is_active:

@@ -22,6 +22,7 @@ from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import Member, ModelProvider, ProviderDraft
+from chatapp.models.model_provider import is_model_name
 from chatapp.providers.access import provider_check, provider_drafts
 from chatapp.providers.access.fetched_models import save_models
 from chatapp.providers.access.provider_check import CheckReport, Sample
@@ -37,7 +38,6 @@ from .provider_templates import TEMPLATES, get_template
 from .sample_page import FOLDER, stream_page
 
 ProviderPages = admin.ModelAdmin
-MAX_NAME = 150
 STEP_NAMES = {
     "address": _lazy("Address"),
     "key": _lazy("Key"),
@@ -119,7 +119,7 @@ def _stream_answer(
     model = draft.typed["sample_model"]
     if draft.report is None:
         return refuse(problem=str(NOT_CHECKED))
-    if not model or len(model) > MAX_NAME or not model.isprintable():
+    if not is_model_name(model):
         return refuse(problem=_("Choose a model for the answer."))
     try:
         account = provider_drafts.build_draft_account(draft, form.cleaned_data["headers"])
@@ -210,7 +210,7 @@ def _read_more_models(draft: ProviderDraft, report: CheckReport) -> list[ListedM
     listed = {model.name for model in report.models}
     names = dict.fromkeys(line.strip() for line in draft.typed["more_models"].splitlines())
     for name in names:
-        if len(name) > MAX_NAME or not name.isprintable():
+        if name and not is_model_name(name):
             raise TermsProblem(_("“%(name)s” is not the name of a model.") % {"name": name[:40]})
     return [ListedModel(name=name) for name in names if name and name not in listed]
 

@@ -26,6 +26,7 @@ from chatapp.admin.adding import list_groups
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import ChatModel, Member, ModelProvider
+from chatapp.models.model_provider import is_model_name
 from chatapp.providers.access import fetched_models, local_servers
 from chatapp.providers.access.accounts import build_account, describe_key_place
 from chatapp.providers.account import ListedModel
@@ -45,7 +46,6 @@ from .provider_usage import read_usage
 from .sample_page import FOLDER, stream_page
 
 VIEW_SERVICES = "mcpconfig.view_service"
-MAX_NAME = 150
 CONTEXT_TOKENS_FIELD = forms.IntegerField(required=False, min_value=1, max_value=MAX_COUNT)
 CONTEXT_SIZE_MISSING = _lazy(
     "%(server)s silently cuts long chats. Enter the context size on the page of each model. "
@@ -229,7 +229,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         """Stream one short answer of a model, to see that it works. It costs a few tokens."""
         title = _("The test failed")
         model = request.POST.get("sample_model", "").strip()
-        if not 0 < len(model) <= MAX_NAME or not model.isprintable():
+        if not is_model_name(model):
             messages.error(request, _("Choose a model for the answer."))
             return redirect("admin:chatapp_modelprovider_change", provider.pk)
         person = cast(Member, request.user)

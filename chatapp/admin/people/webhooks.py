@@ -162,7 +162,7 @@ class WebhookAdmin(admin.ModelAdmin):
     )
 
     def get_exclude(self, request: HttpRequest, obj: Webhook | None = None) -> tuple[str, ...]:
-        """Leave out the members for an admin who may not see them."""
+        """Leave out the field of members, unless the admin may see members."""
         return () if request.user.has_perm("chatapp.view_member") else ("members",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Webhook | None = None) -> Any:

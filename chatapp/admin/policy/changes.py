@@ -116,8 +116,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
             if change.state in (State.DRAFT, State.WAITING):
                 run_checks(change)
                 change = self._load(request, object_id)
-            sentences = getattr(refused, "sentences", [refused.sentence])
-            return self._show(request, change, sentences, refused.status)
+            return self._show(request, change, refused.sentences, refused.status)
 
     def _load(self, request: HttpRequest, object_id: str) -> PolicyChange:
         rows = PolicyChange.objects.select_related("author", "decided_by", "applied_by", "undoes")
@@ -188,7 +187,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
         reverse, refusal = decisions.undo(change.pk, person)
         if refusal is not None:
             run_checks(reverse)
-            for sentence in getattr(refusal, "sentences", [refusal.sentence]):
+            for sentence in refusal.sentences:
                 messages.error(request, sentence)
         elif PolicyChange.objects.filter(pk=reverse.pk, state=State.WAITING).exists():
             run_checks(reverse)

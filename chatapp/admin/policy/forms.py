@@ -20,13 +20,12 @@ from chatapp.policy.policy_set import PolicySet, load_policy_set
 from chatapp.policy.stored_policy import build_house, build_limit, build_rule
 from chatapp.providers.access.model_choice import list_offered_models
 from chatapp.providers.registry import DEMO_MODEL
-from chatapp.simulation.policy_tests import FailedTest, list_newly_failing
+from chatapp.simulation.policy_tests import FailedTest, list_newly_failing, name_failing
 from chatapp.tools.core import CORE_TOOLS
 from mcpconfig.models import Service, ToolDefinition
 
 from .sentences import OWN_TOOLS_OWNER
 
-MAX_NAMED = 10
 MAX_SUGGESTIONS = 500
 SERVICE_OR_OWN = _lazy("Choose a service or the built-in tools, not both.")
 
@@ -129,22 +128,12 @@ class PolicyForm(ToolForm):
 
 def describe_failing(failing: list[FailedTest]) -> list[str]:
     """Return sentences for the person whose save would make these tests fail."""
-    sentences = [
-        ngettext(
-            "Nothing was saved, because a policy test would fail.",
-            "Nothing was saved, because %(number)s policy tests would fail.",
-            len(failing),
-        )
-        % {"number": len(failing)}
-    ]
-    sentences += [failure.sentence for failure in failing[:MAX_NAMED]]
-    more = len(failing) - MAX_NAMED
-    if more > 0:
-        text = ngettext(
-            "%(number)s more test would fail.", "%(number)s more tests would fail.", more
-        )
-        sentences.append(text % {"number": more})
-    return sentences
+    text = ngettext(
+        "Nothing was saved, because a policy test would fail.",
+        "Nothing was saved, because %(number)s policy tests would fail.",
+        len(failing),
+    )
+    return [text % {"number": len(failing)}, *name_failing(failing)]
 
 
 class RuleFieldsForm(ToolForm):
