@@ -25,6 +25,10 @@ from .filters import SeveralValuesFilter
 MOST_COUNTED = 5_000
 MOST_SEARCHED = 10_000
 MOST_VALUES_READ = 5_000
+# The help of a search without `exact_fields` and `person_fields`.
+SEARCHES_NEWEST = format_lazy(
+    _lazy("Searches the newest {count} rows that match the filters."), count=localize(MOST_SEARCHED)
+)
 
 
 class KeyedPaginator(Paginator[Any]):
@@ -81,7 +85,7 @@ class BigListMixin:
     # so does the user name of a member for the fields that lead to members.
     exact_fields: ClassVar[tuple[str, ...]] = ()
     person_fields: ClassVar[tuple[str, ...]] = ()
-    search_help_text: Any = format_lazy(
+    search_help_text: ClassVar[Any] = format_lazy(
         _lazy(
             "Searches the newest {count} rows that match the filters. A full user name or ID that "
             "this list has finds its rows of any age."

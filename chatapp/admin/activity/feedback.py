@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import render_badge
 from chatapp.models import AnswerFeedback
-from mcpconfig.admin.big_lists import BigListMixin, RecentValuesFilter
+from mcpconfig.admin.big_lists import SEARCHES_NEWEST, BigListMixin, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .filters import DateFilter
@@ -22,6 +22,7 @@ class FeedbackAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
     list_filter = ("is_good", ("model", RecentValuesFilter), ("saved_at", DateFilter))
     list_select_related = ("message__conversation__owner",)
     search_fields = ("comment",)
+    search_help_text = SEARCHES_NEWEST
     ordering = ("-saved_at",)
     fields = ("saved_at", "owner", "model", "rating_badge", "comment")
     readonly_fields = fields
