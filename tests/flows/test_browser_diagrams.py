@@ -7,7 +7,7 @@ from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, button, expect_over, forget_framed
+from .browser import Visit, ask_in_new_chat, box, button, expect_blocked, expect_over, forget_framed
 
 pytestmark = pytest.mark.gate
 FLOW = 'flowchart LR\n  A["Ask"] --> B{Risky?}\n  B -- yes --> C[Approve]\n'
@@ -130,7 +130,8 @@ def test_a_hostile_diagram_runs_nothing_and_leads_nowhere(visit: Visit) -> None:
     assert body.evaluate(TITLE) == "Diagram"
     assert "told" not in tab.title()
     assert "/c/" in tab.url
-    forget_framed(visit)  # the policy blocked the picture of a label
+    expect_blocked(visit, tab, "page: img-src", already=1)  # the picture of a label, drawn twice
+    forget_framed(visit)
 
 
 def test_the_frame_of_a_diagram_runs_no_other_script(visit: Visit) -> None:
@@ -150,6 +151,8 @@ def test_the_frame_of_a_diagram_runs_no_other_script(visit: Visit) -> None:
         }"""
     )
     assert told == ["Diagram", "null", "alone", 0]
+    for rule in ("script-src", "connect-src", "img-src"):
+        expect_blocked(visit, tab, f"page: {rule}")
     forget_framed(visit)
 
 
