@@ -142,8 +142,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays, so the collector need not look through it after each test."""
+    """What is loaded by now stays, so the collector need not look through it after each test. It
+    runs as seldom as in a server."""
     gc.collect()
+    gc.set_threshold(50_000)
     gc.freeze()
 
 

@@ -1,5 +1,6 @@
 """What our wire servers send is what the official SDKs say of the real ones, to their own types."""
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any, get_args
@@ -49,9 +50,15 @@ def check_google(event: Event) -> None:
     GenerateContentResponse.model_validate_json(json.dumps(event), strict=True)
 
 
+@functools.cache
+def find_bedrock_shape() -> Any:
+    """Making a client takes longer than checking all events."""
+    client = boto3.Session().client("bedrock-runtime", region_name="eu-central-1")
+    return client.meta.service_model.shape_for("ConverseStreamOutput")
+
+
 def check_bedrock(event: Event) -> None:
-    service = boto3.Session().client("bedrock-runtime", region_name="eu-central-1").meta
-    shape = service.service_model.shape_for("ConverseStreamOutput")
+    shape = find_bedrock_shape()
     report = ParamValidator().validate(event, shape)
     assert not report.has_errors(), report.generate_report()
     assert event.keys() <= shape.members.keys()

@@ -24,7 +24,7 @@ from chatapp.people import sign_in_links
 from chatapp.server import serving
 from tests.commands import Ran
 from tests.flows.server import eventually
-from tests.migrated import keep_environment
+from tests.migrated import keep_environment, make_sqlite
 
 ROOT = Path(__file__).resolve().parents[3]
 # Promised are 15 for a first start and 3 for a warm one, on a machine that does nothing else.
@@ -292,6 +292,7 @@ def test_the_socket_limits_are_set() -> None:
     assert found.proxy_headers is False, "without PUBLIC_URL nobody may claim another address"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("trusted", "is_used"), [("127.0.0.0/8", True), ("10.0.0.5,10.1.0.0/16", False)]
 )
@@ -304,6 +305,7 @@ def test_only_a_trusted_proxy_says_where_a_request_came_from(
     with serve(
         tmp_path,
         *words,
+        DATABASE_URL=make_sqlite(tmp_path / "countersign.sqlite3"),
         SIGN_IN_ADDRESS_FAILURE_LIMIT="2",
         PUBLIC_URL="https://chat.example",
         TRUSTED_PROXIES=trusted,
@@ -313,6 +315,8 @@ def test_only_a_trusted_proxy_says_where_a_request_came_from(
     assert answers == ([422, 429, 422] if is_used else [422, 429, 429])
 
 
+@pytest.mark.gate
+@pytest.mark.usefixtures("first_start")
 def test_a_server_that_drains_is_not_ready_and_still_answers(place: Path) -> None:
     words = ("--port", str(free_port()))
     with serve(place, *words, expect=1, DRAIN_SECONDS="60", SHUTDOWN_SECONDS="0") as served:
