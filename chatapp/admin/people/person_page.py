@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, cast
 
 from django.contrib import admin
-from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Exists, OuterRef, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse
@@ -148,18 +148,22 @@ def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
     )
     yield (
         _("Calls, 7 days"),
-        number_format(counts["calls"]),
-        _("%(count)s asked") % {"count": number_format(counts["asked"])},
+        intcomma(counts["calls"]),
+        _("%(count)s asked") % {"count": intcomma(counts["asked"])},
     )
     today = timezone.now().date()
     usage = UsageOfDay.objects.filter(person=person, day__gte=today.replace(day=1))
     by_currency = list(usage.values_list("currency").annotate(Sum("cost"), Sum("output_tokens")))
-    spent = [f"{number_format(cost, 2)} {unit}" for unit, cost, _tokens in by_currency if unit]
+    spent = [
+        f"{number_format(cost, 2, force_grouping=True)} {unit}"
+        for unit, cost, _tokens in by_currency
+        if unit
+    ]
     tokens = sum(tokens for _unit, _cost, tokens in by_currency)
     yield (
         _("Spent this month"),
         ", ".join(spent) or EMPTY,
-        _("%(count)s tokens written") % {"count": number_format(tokens)},
+        _("%(count)s tokens written") % {"count": intcomma(tokens)},
     )
     yield _("Member since"), _write_day(person.date_joined), ""
 
@@ -314,9 +318,11 @@ def _list_allowances(person: Member) -> Iterator[Row]:
 def _describe_limit(allowance: Allowance) -> str:
     limits = []
     if allowance.cost is not None:
-        limits.append(f"{number_format(allowance.cost, 2)} {allowance.currency}")
+        limits.append(
+            f"{number_format(allowance.cost, 2, force_grouping=True)} {allowance.currency}"
+        )
     if allowance.tokens is not None:
-        limits.append(_("%(count)s tokens") % {"count": number_format(allowance.tokens)})
+        limits.append(_("%(count)s tokens") % {"count": intcomma(allowance.tokens)})
     return _("%(limits)s a month") % {"limits": ", ".join(limits)}
 
 
