@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +18,11 @@ from chatapp.rendering import page_values
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import TextView
 from chatapp.rendering.pages import fragments
+from tests.flows.browser import ARGUMENTS, find_chromium
 from tests.turns import rows
 
 pytestmark = pytest.mark.gate
 APPROVE = re.compile("^Approve")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,8 +30,7 @@ def browser() -> Iterator[Browser]:
     """Playwright keeps an event loop in this thread; Django must not mind queries beside it."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        path = CHROMIUM if CHROMIUM.exists() else None
-        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        opened = playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
         yield opened
         opened.close()
 
