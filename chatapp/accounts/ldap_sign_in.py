@@ -47,6 +47,8 @@ REFUSALS = (
     ldap.UNWILLING_TO_PERFORM,
     ldap.CONSTRAINT_VIOLATION,
 )
+# After one of these, the next address is tried.
+OUTAGES = (ldap.SERVER_DOWN, ldap.CONNECT_ERROR, ldap.TIMEOUT)
 
 
 class EntryError(Exception):
@@ -113,12 +115,17 @@ def _find_member(provider: SignInProvider, claims: dict[str, Any]) -> Member:
 def check_password(provider: SignInProvider, name: str, password: str) -> dict[str, Any] | None:
     """Return what the directory says about this person, or None if name and password do not fit.
     Raises LDAPError or EntryError if they could not be checked."""
-    attempt = Attempt()
-    person = EntryReader(provider).authenticate(attempt, name, password)
-    if attempt.problem is not None:
-        raise attempt.problem
-    claims: dict[str, Any] | None = person and person.claims
-    return claims
+    problem: Any = None
+    for address in provider.ldap.addresses if provider.ldap else ():
+        attempt = Attempt()
+        person = EntryReader(provider, address).authenticate(attempt, name, password)
+        problem = attempt.problem
+        if problem is None:
+            claims: dict[str, Any] | None = person and person.claims
+            return claims
+        if not isinstance(problem, OUTAGES):
+            break
+    raise problem or EntryError("There is no address.")
 
 
 @dataclass(slots=True)
@@ -145,9 +152,9 @@ class Person:
 class EntryReader(backend.LDAPBackend):  # type: ignore[misc]  # django-auth-ldap has no types
     """Reads the entry of a person whose password is right, and makes no account."""
 
-    def __init__(self, provider: SignInProvider) -> None:
+    def __init__(self, provider: SignInProvider, address: str) -> None:
         self.provider = provider
-        self.settings = config.LDAPSettings(defaults=_build_settings(provider))
+        self.settings = config.LDAPSettings(defaults=_build_settings(provider, address))
 
     def get_or_build_user(self, username: str, ldap_user: Any) -> tuple[Person, bool]:
         return Person(_read_claims(self.provider, username, ldap_user)), False
@@ -203,12 +210,13 @@ def build_login(
     return login
 
 
-def find_problem(server: LDAPServer) -> str:
-    """Connect, sign in and look for the places of people and groups. Return what fails, if
-    anything does."""
-    connection = ldap.initialize(" ".join(server.addresses))
+def find_problem(server: LDAPServer, address: str) -> str:
+    """Connect to this address, sign in and look for the places of people and groups. Return what
+    fails, if anything does."""
+    connection = ldap.initialize(address)
     try:
-        _set_options(connection, server)
+        for option, value in _list_options(server):
+            connection.set_option(option, value)
         if server.uses_start_tls:
             connection.start_tls_s()
         if server.bind_dn or server.user_base:
@@ -234,12 +242,7 @@ def _describe(error: Exception) -> str:
     return ": ".join((type(error).__name__, *said))
 
 
-def _set_options(connection: Any, server: LDAPServer) -> None:
-    for option, value in _list_options(server):
-        connection.set_option(option, value)
-
-
-def _build_settings(provider: SignInProvider) -> dict[str, Any]:
+def _build_settings(provider: SignInProvider, address: str) -> dict[str, Any]:
     """Return the settings of django-auth-ldap, without its prefix."""
     server = provider.ldap
     if server is None:
@@ -247,7 +250,7 @@ def _build_settings(provider: SignInProvider) -> dict[str, Any]:
     wanted = [source for name in ATTRIBUTES for source in _list_sources(provider, name)]
     wanted += [each for each in POSIX_ATTRIBUTES if each not in wanted]
     found: dict[str, Any] = {
-        "SERVER_URI": " ".join(server.addresses),
+        "SERVER_URI": address,
         "START_TLS": server.uses_start_tls,
         "CONNECTION_OPTIONS": dict(_list_options(server)),
         "BIND_DN": server.bind_dn,
@@ -275,6 +278,9 @@ def _list_options(server: LDAPServer) -> list[tuple[int, Any]]:
     return [
         (ldap.OPT_NETWORK_TIMEOUT, server.timeout_seconds),
         (ldap.OPT_TIMEOUT, server.timeout_seconds),
+        # Without it, libldap waits for ever, and with a whole core, for a server that is silent in
+        # the TLS handshake. With it, libldap tries only one address.
+        (ldap.OPT_CONNECT_ASYNC, 1),
         # A referral would send the password to a server that nobody named.
         (ldap.OPT_REFERRALS, 0),
         (ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND),

@@ -75,7 +75,7 @@ class Directory:
     def secure_by_another_name(self) -> str:
         return f"ldaps://{OTHER_HOST}:{self.secure_port}"
 
-    def add_person(self, name: str, password: str = "", **more: str) -> None:
+    def add_person(self, name: str, password: str = "", **more: Any) -> None:
         values = {"uid": name, "cn": name, "sn": name.title(), "mail": f"{name}@example.com"}
         secret = {"userPassword": password or f"{name}-password"}
         self._add(f"uid={name},{PEOPLE}", "inetOrgPerson", values | secret | more)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings as values
 from django.utils.translation import gettext as _
 
+from chatapp.server.ldap_server import LDAPServer
 from chatapp.server.sign_in_providers import find_ldap_provider
 from mcpconfig.values.lazy_module import LazyModule
 
@@ -23,9 +24,14 @@ def check_directory() -> list[Finding]:
     provider = find_ldap_provider(values.SIGN_IN_PROVIDERS)
     if provider is None or provider.ldap is None:
         return []
-    reason = ldap_sign_in.find_problem(provider.ldap)
-    if reason:
-        hint = _("Check the fields of the kind ldap in SIGN_IN_PROVIDERS.")
-        problem = _("%(name)s can’t be used (%(reason)s), so nobody signs in with it.")
-        return [report_wrong(SUBJECT, problem % {"name": provider.name, "reason": reason}, hint)]
-    return [report_good(SUBJECT, _("%(name)s accepts this server.") % {"name": provider.name})]
+    return [_check_address(provider.name, provider.ldap, each) for each in provider.ldap.addresses]
+
+
+def _check_address(name: str, server: LDAPServer, address: str) -> Finding:
+    reason = ldap_sign_in.find_problem(server, address)
+    facts = {"name": name, "address": address, "reason": reason}
+    if not reason:
+        return report_good(SUBJECT, _("%(name)s accepts this server at %(address)s.") % facts)
+    hint = _("Check the provider of the kind ldap in SIGN_IN_PROVIDERS, and its certificate.")
+    problem = _("%(name)s can’t be used at %(address)s (%(reason)s).")
+    return report_wrong(SUBJECT, problem % facts, hint)

@@ -411,9 +411,9 @@ def test_an_entry_without_an_id_signs_nobody_in(
     point_at(settings, directory, attributes={"uid": "employeeNumber"})
     assert_refused(client, sign_in(client, "ada", PASSWORD), 503, FAILS)
     assert "The entry has no readable id" in caplog.text
-    point_at(settings, directory, attributes={"uid": "objectClass"})
-    directory.add_person("grace", employeeNumber="7")
-    assert_refused(client, sign_in(client, "ada", PASSWORD), 503, FAILS)
+    directory.add_person("grace", employeeNumber="7", employeeType=["a", "b"])
+    point_at(settings, directory, attributes={"uid": "employeeType"})
+    assert_refused(client, sign_in(client, "grace", "grace-password"), 503, FAILS)
     point_at(settings, directory, attributes={"uid": "employeeNumber"})
     come_in("grace", "grace-password")
     assert SocialAccount.objects.get().uid == "7"
