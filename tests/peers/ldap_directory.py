@@ -2,6 +2,7 @@
 
 import datetime
 import ipaddress
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from mcpconfig.values.lazy_module import LazyModule
 
-from .installing import debian_program
+from .installing import debian_program, python_packages
 from .programs import Program, find_free_port, running
 
 if TYPE_CHECKING:
@@ -142,6 +143,18 @@ class Directory:
         connection.simple_bind_s(ROOT, ROOT_PASSWORD)
         yield connection
         connection.unbind_s()
+
+
+@contextmanager
+def extra_library() -> Iterator[str]:
+    """Make the extra importable, which the environment of the project does not have. Yield its
+    folder. Raises Unavailable where it cannot be had."""
+    folder = str(python_packages("ldap"))
+    sys.path.append(folder)
+    try:
+        yield folder
+    finally:
+        sys.path.remove(folder)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import json
 import logging
 import socket
-import sys
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,13 @@ from chatapp.models import LogEntry, Member
 from chatapp.server.sign_in_providers import LDAP_BACKEND
 from mcpconfig.values.lazy_module import LazyModule
 from tests.conftest import make_recent, signed_in
-from tests.peers.installing import Unavailable, python_packages
+from tests.peers.installing import Unavailable
 from tests.peers.ldap_directory import (
     BASE,
     GROUPS,
     PEOPLE,
     Directory,
+    extra_library,
     running_directory,
 )
 
@@ -49,21 +49,9 @@ PASSWORD = "ada-password"
 
 
 @pytest.fixture(scope="module")
-def library() -> Iterator[None]:
-    """The extra, which the environment of the project does not have."""
+def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
     try:
-        folder = str(python_packages("ldap"))
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    sys.path.append(folder)
-    yield
-    sys.path.remove(folder)
-
-
-@pytest.fixture(scope="module")
-def slapd(library: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
-    try:
-        with running_directory(tmp_path_factory.mktemp("slapd")) as found:
+        with extra_library(), running_directory(tmp_path_factory.mktemp("slapd")) as found:
             yield found
     except Unavailable as reason:
         pytest.skip(str(reason))
