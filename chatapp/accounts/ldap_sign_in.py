@@ -95,7 +95,7 @@ class LDAPBackend(BaseBackend):
         release_connection()
         try:
             claims = check_password(provider, username, password)
-        except (ldap.LDAPError, EntryError) as error:
+        except (ldap.LDAPError, EntryError, ValueError) as error:  # ValueError: a wrong `ca_file`
             # Not raised: a wrong password for an account of this server has to be counted as well.
             logger.warning("%s could not check a password: %s", provider.id, error)
             if request is not None:

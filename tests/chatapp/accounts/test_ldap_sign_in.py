@@ -366,7 +366,9 @@ def find_address(listening: socket.socket, scheme: str = "ldap") -> str:
     return f"{scheme}://127.0.0.1:{listening.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("fault", ["closed", "silent", "silent TLS", "silent StartTLS", "name"])
+@pytest.mark.parametrize(
+    "fault", ["closed", "silent", "silent TLS", "silent StartTLS", "name", "certificate"]
+)
 def test_a_directory_that_fails_is_no_wrong_password(
     client: Client,
     directory: Directory,
@@ -381,6 +383,7 @@ def test_a_directory_that_fails_is_no_wrong_password(
         "silent TLS": {"addresses": (find_address(silent, "ldaps"),)},
         "silent StartTLS": {"addresses": (find_address(silent),), "uses_start_tls": True},
         "name": {"bind_password": "wrong"},
+        "certificate": {"addresses": (directory.secure,), "ca_file": __file__},
     }
     Member.objects.create_user("local", password="local-password")
     point_at(settings, directory, {"timeout_seconds": 1.0, **faults[fault]})
