@@ -3,10 +3,15 @@ WORKDIR /app
 RUN pip install --no-cache-dir uv
 COPY pyproject.toml uv.lock ./
 ARG EXTRAS=""
+# The extra ldap is built from source.
+RUN case "$EXTRAS" in *ldap*) apt-get update && apt-get install -y --no-install-recommends gcc libldap2-dev libsasl2-dev ;; esac
 RUN uv sync --frozen --no-dev $EXTRAS
 
 FROM python:3.11-slim
 WORKDIR /app
+ARG EXTRAS=""
+# ldap-utils brings the libraries under the names that this release of Debian has for them.
+RUN case "$EXTRAS" in *ldap*) apt-get update && apt-get install -y --no-install-recommends ldap-utils libldap-common ;; esac
 RUN useradd --create-home --uid 1000 countersign && install -d -o countersign /data
 COPY --from=build /app/.venv .venv
 COPY LICENSE manage.py ./

@@ -27,6 +27,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from .accounts.second_factor import check_session
 from .accounts.sessions import note_activity
 from .accounts.sign_in_adapter import signed_in_without_password
+from .accounts.ways_in import find_password_keeper
 from .audit import audit_log
 from .conversations import intake
 from .models import Member
@@ -314,6 +315,7 @@ class PasswordFirst(PageFirst):
             not settings.PASSWORD_SIGN_IN
             or person.has_usable_password()
             or signed_in_without_password(request)
+            or bool(find_password_keeper(person))
         )
 
     def process_exception(

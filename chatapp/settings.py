@@ -10,7 +10,13 @@ from csp.constants import NONE, SELF
 
 from .server.environment import Environment, make_error
 from .server.private_files import make_private_database, make_private_file, make_private_folder
-from .server.sign_in_providers import build_allauth_settings, list_provider_apps, read_providers
+from .server.sign_in_providers import (
+    build_allauth_settings,
+    find_ldap_provider,
+    list_provider_apps,
+    list_provider_backends,
+    read_providers,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -179,8 +185,11 @@ AXES_ENABLE_ADMIN = False
 # --- signing in by a provider, and second factors (django-allauth; docs/accounts.md) ----------
 SIGN_IN_PROVIDERS = read_providers(env)
 INSTALLED_APPS += list_provider_apps(SIGN_IN_PROVIDERS)
+AUTHENTICATION_BACKENDS += list_provider_backends(SIGN_IN_PROVIDERS)
 # Without passwords, members sign in by a provider or a passkey, and the operator by a link.
 PASSWORD_SIGN_IN = env.bool("PASSWORD_SIGN_IN", default=True)
+if find_ldap_provider(SIGN_IN_PROVIDERS) and not PASSWORD_SIGN_IN:
+    raise make_error("PASSWORD_SIGN_IN", "1 where SIGN_IN_PROVIDERS has one of the kind ldap")
 REQUIRE_TWO_FACTOR = env.choice("REQUIRE_TWO_FACTOR", "none", "admins", "all")
 # Which groups here the groups of a directory stand for, over SCIM.
 SCIM_GROUPS = env.text_map("SCIM_GROUPS")

@@ -10,6 +10,7 @@ from .views.account import (
     guidance,
     invitation,
     language,
+    ldap,
     log,
     memory,
     notifications,
@@ -335,6 +336,7 @@ urlpatterns = [
     path("settings/passkeys/add/", factors.add_passkey, name="mfa_add_webauthn"),
     path("settings/passkeys/<int:pk>/name/", factors.rename_passkey, name="mfa_edit_webauthn"),
     path("settings/passkeys/<int:pk>/remove/", factors.remove_passkey, name="mfa_remove_webauthn"),
+    path("settings/providers/connect/", ldap.connect, name="connect-ldap"),
     path(
         "settings/providers/<int:account_id>/disconnect",
         providers.disconnect,

@@ -25,8 +25,9 @@ from .bounded_session import BoundedSession
 from .openid import GitHub, OpenID
 
 if TYPE_CHECKING:
-    from . import saml
+    from . import ldap_sign_in, saml
 else:
+    ldap_sign_in = LazyModule("chatapp.accounts.ldap_sign_in")
     saml = LazyModule("chatapp.accounts.saml")
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         app = self.get_app(request, provider=provider, client_id=client_id)
         if app.provider == "saml":
             return saml.SAML(request, app=app)
+        if app.provider == "ldap":
+            return ldap_sign_in.LDAP(request, app=app)
         return (GitHub if app.provider == "github" else OpenID)(request, app=app)
 
     def get_requests_session(self) -> BoundedSession:
@@ -116,7 +119,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         may_join = provider is not None and (
             provider.creates_accounts or _find_invitation(sociallogin) is not None
         )
-        if not may_join or admission.is_taken(sociallogin.user.email):
+        user = sociallogin.user
+        if not may_join or admission.is_taken(user.email) or _has_taken_name(provider, user):
             _refuse(request, provider, sociallogin, NO_ACCOUNT)
         return True
 
@@ -178,6 +182,12 @@ def _find_invitation(sociallogin: Any) -> Invitation | None:
         return None
     is_page = match.url_name == "invitation"
     return Invitation.find_open(match.kwargs["token"]) if is_page else None
+
+
+def _has_taken_name(provider: SignInProvider | None, user: Member) -> bool:
+    """Whether another account has the name that this person types at each sign-in."""
+    is_typed = provider is not None and provider.kind == "ldap"
+    return is_typed and Member.objects.filter(username__iexact=user.username).exists()
 
 
 def _apply_groups(provider: SignInProvider, request: Any, member: Member) -> None:

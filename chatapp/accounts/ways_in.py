@@ -6,6 +6,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from chatapp.models import Member
+from chatapp.server.sign_in_providers import find_ldap_provider
+
+from .entries import name_provider
 
 
 def has_other_way_in(member: Member, but: SocialAccount | Authenticator) -> bool:
@@ -33,3 +36,22 @@ def list_sign_in_passkeys(member: Member) -> list[Authenticator]:
     """Return the passkeys that sign in by themselves, without a password."""
     keys = Authenticator.objects.filter(user=member, type=Authenticator.Type.WEBAUTHN)
     return [key for key in keys if key.wrap().is_passwordless]
+
+
+def find_ldap_account(member: Member) -> SocialAccount | None:
+    """Return the member's connection to the LDAP directory, whose password signs them in."""
+    provider = find_ldap_provider(settings.SIGN_IN_PROVIDERS)
+    if provider is None:
+        return None
+    account: SocialAccount | None = SocialAccount.objects.filter(
+        user=member, provider=provider.id
+    ).first()
+    return account
+
+
+def find_password_keeper(member: Member) -> str:
+    """Return the name of the LDAP directory that keeps the member's only password, or nothing."""
+    if member.has_usable_password():
+        return ""
+    account = find_ldap_account(member)
+    return name_provider(account.provider) if account else ""

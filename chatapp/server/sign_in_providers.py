@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import ldap_server
 from .environment import Environment, make_error
+from .ldap_server import LDAPServer, read_ldap_server
 
 SETTING = "SIGN_IN_PROVIDERS"
-KINDS = ("oidc", "github", "saml")
+KINDS = ("oidc", "github", "saml", "ldap")
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TEXTS = (
     *("id", "name", "kind", "issuer", "client_id", "client_secret", "client_secret_env"),
-    *("sso_url", "certificate", "certificate_env"),
+    *("sso_url", "certificate", "certificate_env", *ldap_server.TEXTS),
 )
-LISTS = ("scopes", "allowed_domains", "required_groups")
+LISTS = ("scopes", "allowed_domains", "required_groups", "servers")
 SWITCHES = ("creates_accounts", "links_by_email", "emails_are_verified")
 MAPS = ("groups", "required_claims", "attributes")
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.S)
@@ -32,7 +34,9 @@ PROVIDER_APPS = {
     "oidc": "allauth.socialaccount.providers.openid_connect",
     "github": "allauth.socialaccount.providers.github",
 }
-KNOWN = (*TEXTS, "groups_claim", *LISTS, *SWITCHES, *MAPS)
+# The backend that checks passwords for the kind ldap.
+LDAP_BACKEND = "chatapp.accounts.ldap_sign_in.LDAPBackend"
+KNOWN = (*TEXTS, "groups_claim", *LISTS, *SWITCHES, *MAPS, "start_tls", "timeout_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,8 @@ class SignInProvider:
     `groups` maps a value of the claim `groups_claim` to the name of a group here. With
     `links_by_email` a verified address lets a person into the account with the same address.
     `emails_are_verified` is for providers that do not say whether an address is. A provider of the
-    kind saml has `sso_url` and `certificates`, and `attributes` names its attributes.
+    kind saml has `sso_url` and `certificates`, and `attributes` names its attributes. One of the
+    kind ldap has `ldap`, and is a form instead of a redirect.
     """
 
     id: str
@@ -63,6 +68,7 @@ class SignInProvider:
     creates_accounts: bool = False
     links_by_email: bool = False
     emails_are_verified: bool = False
+    ldap: LDAPServer | None = None
 
 
 def read_providers(env: Environment) -> tuple[SignInProvider, ...]:
@@ -72,9 +78,20 @@ def read_providers(env: Environment) -> tuple[SignInProvider, ...]:
     ids = [provider.id for provider in providers]
     if len(set(ids)) != len(ids):
         raise make_error(SETTING, "a list in which each id is used once")
-    if sum(provider.kind == "github" for provider in providers) > 1:
-        raise make_error(SETTING, "a list with at most one provider of the kind github")
+    for kind in ("github", "ldap"):
+        if sum(provider.kind == kind for provider in providers) > 1:
+            raise make_error(SETTING, f"a list with at most one provider of the kind {kind}")
     return providers
+
+
+def find_ldap_provider(providers: tuple[SignInProvider, ...]) -> SignInProvider | None:
+    """Return the provider whose names and passwords the sign-in form takes."""
+    return next((provider for provider in providers if provider.kind == "ldap"), None)
+
+
+def list_provider_backends(providers: tuple[SignInProvider, ...]) -> list[str]:
+    """Return the backends that check passwords for these providers."""
+    return [LDAP_BACKEND] if find_ldap_provider(providers) else []
 
 
 def list_provider_apps(providers: tuple[SignInProvider, ...]) -> list[str]:
@@ -85,10 +102,12 @@ def list_provider_apps(providers: tuple[SignInProvider, ...]) -> list[str]:
 
 def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, Any]:
     """Return what django-allauth reads as SOCIALACCOUNT_PROVIDERS."""
-    apps: dict[str, list[dict[str, Any]]] = {"openid_connect": [], "github": [], "saml": []}
+    apps: dict[str, list[dict[str, Any]]] = {
+        kind: [] for kind in ("openid_connect", "github", "saml", "ldap")
+    }
     for provider in providers:
-        if provider.kind == "saml":
-            apps["saml"].append(_build_saml_app(provider))
+        if provider.kind in ("saml", "ldap"):
+            apps[provider.kind].append(_build_own_app(provider))
             continue
         is_github = provider.kind == "github"
         settings: dict[str, Any] = {"oauth_pkce_enabled": True}
@@ -108,7 +127,7 @@ def build_allauth_settings(providers: tuple[SignInProvider, ...]) -> dict[str, A
     return {kind: {"APPS": found} for kind, found in apps.items()}
 
 
-def _build_saml_app(provider: SignInProvider) -> dict[str, Any]:
+def _build_own_app(provider: SignInProvider) -> dict[str, Any]:
     names = ("issuer", "sso_url", "certificates")
     return {
         "provider_id": provider.id,
@@ -143,14 +162,18 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
     )
     _require(entry.get("kind", "oidc") in KINDS, refuse(f"“kind” is {' or '.join(KINDS)}"))
     is_saml = entry.get("kind") == "saml"
-    _require(is_saml or bool(entry.get("client_id")), refuse("“client_id” is set"))
+    is_ldap = entry.get("kind") == "ldap"
+    has_client = not (is_saml or is_ldap)
+    _require(not has_client or bool(entry.get("client_id")), refuse("“client_id” is set"))
+    if foreign := [name for name in ldap_server.FIELDS if name in entry and not is_ldap]:
+        raise refuse(f"there is no “{foreign[0]}”, which is for the kind ldap")
     for domain in entry.get("allowed_domains", []):
         _require(bool(DOMAIN.fullmatch(domain.lower())), refuse("“allowed_domains” has host names"))
     if entry.get("kind", "oidc") == "oidc":
         _require(_is_issuer(entry.get("issuer", "")), refuse("“issuer” is an https address"))
     elif is_saml:
         _check_saml(entry, refuse)
-    else:
+    elif not is_ldap:
         has_claims = any(entry.get(name) for name in ("groups", "required_groups", "issuer"))
         _require(not has_claims, refuse("there is no issuer and are no groups, as GitHub has none"))
     return SignInProvider(
@@ -158,7 +181,7 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
         name=entry.get("name") or entry["id"],
         kind=entry.get("kind", "oidc"),
         client_id=entry.get("client_id", ""),
-        client_secret="" if is_saml else _read_secret(entry, refuse),
+        client_secret=_read_secret(entry, refuse) if has_client else "",
         issuer=entry.get("issuer", "") if is_saml else entry.get("issuer", "").rstrip("/"),
         sso_url=entry.get("sso_url", ""),
         certificates=_read_certificates(entry),
@@ -169,6 +192,7 @@ def _read_provider(entry: Any, number: int) -> SignInProvider:
         required_groups=tuple(entry.get("required_groups", ())),
         required_claims=entry.get("required_claims", {}),
         groups=entry.get("groups", {}),
+        ldap=read_ldap_server(entry, refuse) if is_ldap else None,
         **{name: entry.get(name, False) for name in SWITCHES},
     )
 

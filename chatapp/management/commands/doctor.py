@@ -11,7 +11,15 @@ from django.db import Error
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chatapp.management.diagnostics import connections, database, mail, models, settings, tasks
+from chatapp.management.diagnostics import (
+    connections,
+    database,
+    mail,
+    models,
+    settings,
+    sign_in,
+    tasks,
+)
 from chatapp.management.diagnostics.findings import Finding, report_wrong
 from mcpconfig.management.database import explain_database_error
 from mcpconfig.management.failures import Failure
@@ -55,6 +63,7 @@ def run_diagnostics(*, connects: bool) -> Iterator[Finding]:
     yield from settings.check_files()
     yield from connections.check_channel_layer()
     yield from mail.check_server()
+    yield from sign_in.check_directory()
     database_findings = _run_on_database(database.check_database)
     yield from database_findings
     if all(finding.state == "good" for finding in database_findings[:2]):

@@ -14,14 +14,19 @@ from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from chatapp.server.sign_in_providers import SignInProvider
+
 SALT = "chatapp.provider-start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderChoice:
+    """A link to a provider. One that `is_form` is signed in to by the form for passwords."""
+
     id: str
     name: str
     address: str
+    is_form: bool = False
 
 
 def list_choices(
@@ -37,10 +42,19 @@ def list_choices(
         ProviderChoice(
             id=provider.id,
             name=provider.name,
-            address=f"{reverse('provider-start', args=[provider.id])}?{urlencode(fields)}",
+            address=_find_address(provider, fields),
+            is_form=provider.kind == "ldap",
         )
         for provider in settings.SIGN_IN_PROVIDERS
     ]
+
+
+def _find_address(provider: SignInProvider, fields: dict[str, str]) -> str:
+    if provider.kind != "ldap":
+        return f"{reverse('provider-start', args=[provider.id])}?{urlencode(fields)}"
+    if "connect" in fields:
+        return reverse("connect-ldap")
+    return f"{reverse('sign-in')}?{urlencode({'next': fields['next']})}"
 
 
 def make_start_word(request: HttpRequest) -> str:

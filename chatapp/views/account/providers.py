@@ -1,16 +1,18 @@
 """Sign-in by a provider: to the provider and back. Every failure is a page with a sentence."""
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.helpers import complete_social_login
 from allauth.socialaccount.internal.flows.connect import disconnect as disconnect_account
 from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -30,8 +32,14 @@ from chatapp.accounts.second_factor import check_session
 from chatapp.accounts.ways_in import has_other_way_in
 from chatapp.server.address import get_own_path
 from chatapp.views.access import MemberRequest, for_members
+from mcpconfig.values.lazy_module import LazyModule
 
 from .provider_choices import is_started_here, list_choices
+
+if TYPE_CHECKING:
+    from chatapp.accounts import ldap_sign_in
+else:
+    ldap_sign_in = LazyModule("chatapp.accounts.ldap_sign_in")
 
 logger = logging.getLogger(__name__)
 # What a provider's answer of a wrong form raises in the libraries.
@@ -42,7 +50,7 @@ MALFORMED = (OAuth2Error, ValueError, KeyError, TypeError, AttributeError, Valid
 @require_GET
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Redirect to the provider. A link from another site shows a page with our own link first."""
-    provider = get_provider(request, provider_id)
+    provider = _get_redirecting(request, provider_id)
     target = get_own_path(request.GET.get("next", ""))
     connects = request.GET.get("connect") == "1" and request.user.is_authenticated
     if not is_started_here(request):
@@ -62,7 +70,7 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
 @require_GET
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Read the answer of the provider, and sign in or connect."""
-    provider = get_provider(request, provider_id)
+    provider = _get_redirecting(request, provider_id)
     if provider.id == "saml":
         raise Http404
     client = make_client(provider, request)
@@ -84,6 +92,29 @@ def get_provider(request: HttpRequest, provider_id: str) -> Any:
     if find_provider(provider_id) is None:
         raise Http404
     return get_adapter().get_provider(request, provider_id)
+
+
+def _get_redirecting(request: HttpRequest, provider_id: str) -> Any:
+    """Return a provider with pages of its own. Raises Http404 for another one."""
+    configured = find_provider(provider_id)
+    if configured is None or configured.kind == "ldap":
+        raise Http404
+    return get_provider(request, provider_id)
+
+
+def complete_ldap_login(
+    request: HttpRequest, claims: dict[str, Any], process: str, target: str = ""
+) -> HttpResponse:
+    """Sign in or connect the person of these claims, whose password was right."""
+    provider_id = next(each.id for each in settings.SIGN_IN_PROVIDERS if each.kind == "ldap")
+    provider = get_provider(request, provider_id)
+
+    def act() -> HttpResponse:
+        login = ldap_sign_in.build_login(request, provider, claims, process, target)
+        answer: HttpResponse = complete_social_login(request, login)
+        return answer
+
+    return answer_step(request, provider_id, act)
 
 
 def answer_step(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:

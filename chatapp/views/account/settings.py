@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 from chatapp.accounts import personal_data, sessions
 from chatapp.accounts.entries import name_provider
 from chatapp.accounts.second_factor import check_session, count_recovery_codes
+from chatapp.accounts.ways_in import find_password_keeper
 from chatapp.background.jobs import delete_closed_account
 from chatapp.models import Member
 from chatapp.people.factor_policy import needs_second_factor
@@ -187,6 +188,7 @@ def render_page(
         "profile": profile or ProfileForm(instance=person),
         "appearance": appearance or AppearanceForm(initial=chosen),
         "has_passwords": django_settings.PASSWORD_SIGN_IN,
+        "password_keeper": find_password_keeper(person),
         "devices": sessions.list_devices(person, request.session.session_key),
         "must_have_factor": needs_second_factor(person),
         **_describe_factors(person),

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from django import forms
 from django.conf import settings
 from django.contrib.auth import authenticate, logout, update_session_auth_hash
@@ -22,18 +23,25 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from chatapp.accounts.provider_adapter import render_problem
 from chatapp.accounts.sessions import list_new_session
 from chatapp.accounts.sign_in_adapter import did_just_sign_in
-from chatapp.accounts.ways_in import can_confirm_without_password
+from chatapp.accounts.ways_in import can_confirm_without_password, find_password_keeper
 from chatapp.models import Member, SignInLink
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.server.address import get_own_path
 from chatapp.views.access import send_to_sign_in
 
 from .provider_choices import list_choices
+from .providers import complete_ldap_login
 
 BUSY = gettext_lazy("Too many people are signing in. Try again in a moment.")
 NO_PASSWORDS = gettext_lazy("Passwords are switched off here. Choose another way to sign in.")
+DIRECTORY_FAILED = gettext_lazy(
+    "%(name)s can’t check passwords at the moment. Accounts of this server still work. Try again "
+    "in a moment, or ask an admin."
+)
+PASSWORD_KEPT = gettext_lazy("Your password is kept in %(name)s. Change it there.")
 
 
 class SignInForm(forms.Form):
@@ -69,18 +77,43 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except TooManySignIns:
             form.add_error(None, BUSY)
             return _render_form(request, form, target, 503)
+        claims = get_ldap_claims(member)
+        if claims is not None:
+            return complete_ldap_login(request, claims, AuthProcess.LOGIN, target)
         if member is not None:
             return _sign_in(request, member, target, "password")
-        form.add_error(None, _("The username or password is wrong. Try again."))
+        return _refuse(request, form, target)
     return _render_form(request, form, target, 422 if form.is_bound else 200)
 
 
+def get_ldap_claims(member: Member | None) -> dict[str, Any] | None:
+    """Return what the LDAP directory says about a person whose password it has just checked."""
+    claims: dict[str, Any] | None = getattr(member, "ldap_claims", None)
+    return claims
+
+
+def explain_failure(request: HttpRequest, wrong: str) -> tuple[str, int]:
+    """Return the sentence about a password that was not accepted, and the status: `wrong`, unless
+    it could not be checked everywhere."""
+    name = getattr(request, "failed_directory", "")
+    return (DIRECTORY_FAILED % {"name": name}, 503) if name else (wrong, 422)
+
+
+def _refuse(request: HttpRequest, form: SignInForm, target: str) -> HttpResponse:
+    wrong = _("The username or password is wrong. Try again.")
+    sentence, status = explain_failure(request, wrong)
+    form.add_error(None, sentence)
+    return _render_form(request, form, target, status)
+
+
 def _render_form(request: HttpRequest, form: SignInForm, target: str, status: int) -> HttpResponse:
+    choices = list_choices(request, target)
     context = {
         "form": form,
         "errors": form.non_field_errors(),
         "next": target,
-        "providers": list_choices(request, target),
+        "providers": [choice for choice in choices if not choice.is_form],
+        "directory": next((choice.name for choice in choices if choice.is_form), ""),
     }
     return render(request, "sign_in/sign_in.html", context, status=status)
 
@@ -163,6 +196,8 @@ def set_password(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied(_("Passwords are switched off here."))
     member = cast(Member, request.user)
     is_first = not member.has_usable_password()
+    if keeper := find_password_keeper(member):
+        return render_problem(request, PASSWORD_KEPT % {"name": keeper}, 409)
     if is_first and can_confirm_without_password(member) and not did_just_sign_in(request):
         # The form is not kept for later, as others are: it has the password.
         return redirect_to_confirm(reverse("set-password"))

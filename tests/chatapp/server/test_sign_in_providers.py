@@ -77,7 +77,7 @@ def test_a_secret_comes_from_another_variable(monkeypatch: pytest.MonkeyPatch) -
         ("[1]", "a JSON list of objects"),
         ([{**RIGHT, "secert": "x"}], "there is no field “secert”"),
         ([{**RIGHT, "id": "Has Spaces"}], "“id” is lower-case letters"),
-        ([{**RIGHT, "kind": "ldap"}], "“kind” is oidc or github or saml"),
+        ([{**RIGHT, "kind": "radius"}], "“kind” is oidc or github or saml or ldap"),
         ([{**SAML, "issuer": ""}], "“issuer” is the entity id"),
         ([{**SAML, "sso_url": "http://id.example.com"}], "“sso_url” is an https address"),
         ([{**SAML, "sso_url": ""}], "“sso_url” is an https address"),
