@@ -4,12 +4,11 @@ Each is named by its path: the libraries of passkeys are imported by the first r
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
@@ -34,19 +33,18 @@ def _find_page(path: str) -> View:
     return page
 
 
-def _protect(view: Any, *methods: str) -> View:
+def _protect(view: View, *methods: str) -> View:
     """Open the view to members who signed in or confirmed who they are a few minutes ago."""
 
     @for_members(*methods)
-    def protected(request: MemberRequest, **ids: int) -> HttpResponse:
+    def protected(request: MemberRequest, **ids: int) -> HttpResponseBase:
         raise_if_reauthentication_required(request, app="allauth.mfa")
-        answer: HttpResponse = view(request, **ids)
-        return answer
+        return view(request, **ids)
 
     return protected
 
 
-def _remove_passkey(request: MemberRequest, pk: int) -> HttpResponse:
+def _remove_passkey(request: MemberRequest, pk: int) -> HttpResponseBase:
     """Remove a passkey, unless its owner must have it or could not sign in any more."""
     keys = Authenticator.objects.filter(user=request.user, type=Authenticator.Type.WEBAUTHN)
     key = get_object_or_404(keys, pk=pk)
@@ -58,8 +56,7 @@ def _remove_passkey(request: MemberRequest, pk: int) -> HttpResponse:
         is_way_in = key in list_sign_in_passkeys(request.user)
         if is_way_in and not has_other_way_in(request.user, but=key):
             return render_problem(request, ONLY_WAY, 409)
-    answer: HttpResponse = _find_page("webauthn.views.remove_webauthn")(request, pk=pk)
-    return answer
+    return _find_page("webauthn.views.remove_webauthn")(request, pk=pk)
 
 
 # Signing in
