@@ -51,7 +51,7 @@ def count_tasks() -> dict[str, int]:
 
 
 @compiled
-def find_ready(backend_name: str) -> "QuerySet[DBTaskResult[Any], uuid.UUID]":
+def find_ready(backend_name: str) -> "QuerySet[DBTaskResult[Any, Any], uuid.UUID]":
     """Select a task that can run now, as `ready` of the library does, which a process at rest would
     build anew at each look."""
     is_due = Q(run_after=get_date_max()) | Q(run_after__lte=Now())
