@@ -20,12 +20,15 @@ from allauth.socialaccount.providers.oauth2.views import OAuth2Adapter, OAuth2Ca
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 # Asymmetric only: with HS256 the published key of a provider could be used to sign.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 CLOCK_SECONDS = 60
+# What a provider's answer of a wrong form raises in the libraries.
+MALFORMED = (OAuth2Error, ValueError, KeyError, TypeError, AttributeError, ValidationError)
 REQUIRED_CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint")
 

@@ -21,13 +21,14 @@ from chatapp.server.sign_in_providers import SignInProvider
 from mcpconfig.values.lazy_module import LazyModule
 
 from . import admission, entries, invitations
-from .bounded_session import BoundedSession
-from .openid import GitHub, OpenID
 
 if TYPE_CHECKING:
-    from . import ldap_sign_in, saml
+    from . import bounded_session, ldap_sign_in, openid, saml
 else:
+    # Most installations have no sign-in provider and need none of their libraries.
+    bounded_session = LazyModule("chatapp.accounts.bounded_session")
     ldap_sign_in = LazyModule("chatapp.accounts.ldap_sign_in")
+    openid = LazyModule("chatapp.accounts.openid")
     saml = LazyModule("chatapp.accounts.saml")
 
 logger = logging.getLogger(__name__)
@@ -73,10 +74,11 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             return saml.SAML(request, app=app)
         if app.provider == "ldap":
             return ldap_sign_in.LDAP(request, app=app)
-        return (GitHub if app.provider == "github" else OpenID)(request, app=app)
+        kind = openid.GitHub if app.provider == "github" else openid.OpenID
+        return kind(request, app=app)
 
-    def get_requests_session(self) -> BoundedSession:
-        return BoundedSession()
+    def get_requests_session(self) -> "bounded_session.BoundedSession":
+        return bounded_session.BoundedSession()
 
     def is_email_verified(self, provider: Any, email: str) -> bool:
         configured = find_provider(provider.app.provider_id)

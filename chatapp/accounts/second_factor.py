@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from allauth.account.stages import LoginStage
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.internal.constants import LoginStageKey
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import (
     format_hotp_value,
@@ -21,6 +23,7 @@ from django.contrib.auth import user_logged_in
 from django.db import transaction
 from django.db.models.signals import post_delete
 from django.http import HttpRequest
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
 from chatapp.audit.audit_log import Who
@@ -61,6 +64,21 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # django-al
 
     def generate_authenticator_name(self, user: Member, type: str) -> str:
         return _("Passkey")
+
+
+class SecondFactorStage(LoginStage):  # type: ignore[misc]  # django-allauth has no types
+    """The step of a sign-in that asks for the second factor. The stage of django-allauth decides;
+    it imports the libraries of passkeys, so people without a second factor do not reach it."""
+
+    key = LoginStageKey.MFA_AUTHENTICATE.value
+    urlname = "mfa_authenticate"
+
+    def handle(self) -> tuple[Any, bool]:
+        if self.login.user is not None and not find_main_factors(self.login.user).exists():
+            return None, True
+        decides = import_string("allauth.mfa.stages.AuthenticateStage")
+        answer: tuple[Any, bool] = decides(self.controller, self.request, self.login).handle()
+        return answer
 
 
 def find_factor_of_code(member: Member, code: str) -> Authenticator | None:

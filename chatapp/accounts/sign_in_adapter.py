@@ -17,6 +17,9 @@ from chatapp.server.address import get_client_address, is_own_path
 from . import entries
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+OWN_STAGES = {
+    "allauth.mfa.stages.AuthenticateStage": "chatapp.accounts.second_factor.SecondFactorStage"
+}
 
 
 class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-allauth has no types
@@ -61,6 +64,10 @@ class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-alla
 
     def send_notification_mail(self, *_args: Any, **_kwargs: Any) -> None:
         """The activity log has these events."""
+
+    def get_login_stages(self) -> list[str]:
+        paths: list[str] = super().get_login_stages()
+        return [OWN_STAGES.get(path, path) for path in paths]
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Our page is the first. It also helps people who can only sign in by a provider."""

@@ -4,11 +4,12 @@ Another backend (TASKS_BACKEND) has its own rules for both.
 """
 
 import logging
+import uuid
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django_tasks import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -18,8 +19,9 @@ from django_tasks import (
 )
 from django_tasks.signals import task_finished
 from django_tasks_db import DatabaseBackend
-from django_tasks_db.models import DBTaskResult
+from django_tasks_db.models import DBTaskResult, get_date_max
 
+from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import from_now
 from chatapp.telemetry import metrics
 
@@ -46,6 +48,17 @@ def count_tasks() -> dict[str, int]:
         failed=Count("pk", filter=Q(status=TaskResultStatus.FAILED)),
     )
     return {"due": DBTaskResult.objects.ready().count(), **ended}
+
+
+@compiled
+def find_ready(backend_name: str) -> "QuerySet[DBTaskResult[Any, Any], uuid.UUID]":
+    """Select a task that can run now, as `ready` of the library does, which a process at rest would
+    build anew at each look."""
+    is_due = Q(run_after=get_date_max()) | Q(run_after__lte=Now())
+    ready = DBTaskResult.objects.filter(
+        is_due, status=TaskResultStatus.READY, backend_name=backend_name
+    )
+    return ready.order_by().values_list("pk", flat=True)[:1]
 
 
 def connect_signals() -> None:

@@ -1,13 +1,14 @@
 """When recurring tasks are enqueued: by one process each time, by the database's clock."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 from django_tasks import TaskResultStatus, default_task_backend
 from django_tasks.base import Task
@@ -16,6 +17,7 @@ from django_tasks.exceptions import TaskResultDoesNotExist
 from chatapp.approvals import attention_checks
 from chatapp.models import TaskSchedule
 from chatapp.notifications import due_notifications
+from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import from_now
 from chatapp.simulation import second_opinions
 
@@ -85,25 +87,50 @@ RECURRING = (
 )
 
 
-def enqueue_due() -> None:
+class Rests:
+    """The tasks that had nothing to do when this process looked, and when it looks again, in
+    monotonic seconds. A server at rest would otherwise ask each of them at each look."""
+
+    PART = 4  # of the time between two runs
+
+    def __init__(self) -> None:
+        self._ends: dict[str, float] = {}
+
+    def begin(self, recurring: Recurring) -> None:
+        self._ends[recurring.name] = time.monotonic() + recurring.seconds() / self.PART
+
+    def has(self, recurring: Recurring) -> bool:
+        return time.monotonic() < self._ends.get(recurring.name, 0.0)
+
+
+def enqueue_due(rests: Rests | None = None) -> None:
     """Enqueue the recurring tasks whose time has come and that have something to do. While none is
     due, this costs one query."""
+    rests = rests or Rests()
     needed = [each for each in RECURRING if each.is_needed()]
-    is_due = ExpressionWrapper(Q(next_at__lte=Now()), output_field=BooleanField())
-    rows = dict(TaskSchedule.objects.annotate(is_due=is_due).values_list("name", "is_due"))
+    rows = dict(_load_schedule())
     missing = [TaskSchedule(name=each.name) for each in needed if each.name not in rows]
     if missing:
         TaskSchedule.objects.bulk_create(missing, ignore_conflicts=True)
     for each in needed:
-        if rows.get(each.name) is False:
+        if rows.get(each.name) is False or rests.has(each):
             continue
         try:
             if each.has_work():
                 enqueue_if_due(each)
+            else:
+                rests.begin(each)
         except DatabaseError:
             raise
         except Exception:
             log.exception("The task %s could not be enqueued; it is tried again", each.name)
+
+
+@compiled
+def _load_schedule() -> QuerySet[TaskSchedule, tuple[str, bool]]:
+    """Select the name of each task and whether its time has come."""
+    is_due = ExpressionWrapper(Q(next_at__lte=Now()), output_field=BooleanField())
+    return TaskSchedule.objects.annotate(is_due=is_due).values_list("name", "is_due")
 
 
 def enqueue_if_due(recurring: Recurring) -> None:

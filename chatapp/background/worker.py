@@ -14,13 +14,12 @@ from django.utils.crypto import get_random_string
 from django_tasks import DEFAULT_TASK_BACKEND_ALIAS
 from django_tasks.signals import task_enqueued
 from django_tasks_db.management.commands.db_worker import Worker
-from django_tasks_db.models import DBTaskResult
 
 from chatapp.audit.audit_log import SERVER, acting_as
 from chatapp.server.database import keep_connection
 
-from .results import is_in_database, recover_lost
-from .schedule import enqueue_due
+from .results import find_ready, is_in_database, recover_lost
+from .schedule import Rests, enqueue_due
 
 log = logging.getLogger(__name__)
 JOIN_SECONDS = 0.1
@@ -35,6 +34,7 @@ class BackgroundWorker:
         self._has_work = threading.Event()
         self._waits_at_shutdown = True
         self._recovers_at = 0.0
+        self._rests = Rests()
         self._thread = threading.Thread(target=self.run, name="background", daemon=True)
         # In batch mode the library's worker returns once no task is ready.
         self._worker = Worker(
@@ -108,13 +108,12 @@ class BackgroundWorker:
     def _work(self) -> None:
         # Lets the first statement notice a connection that was closed while it was idle.
         connection.health_check_done = False  # type: ignore[attr-defined]  # the stubs lack it
-        enqueue_due()
+        enqueue_due(self._rests)
         if not self._runs_tasks:
             return
         if time.monotonic() >= self._recovers_at:
             recover_lost()
             self._recovers_at = time.monotonic() + min(60.0, settings.TASKS_MAX_SECONDS / 2)
         # The library's worker takes SQLite's write lock to look, so it is asked only when needed.
-        ready = DBTaskResult.objects.ready().filter(backend_name=DEFAULT_TASK_BACKEND_ALIAS)
-        if ready.exists():
+        if find_ready(DEFAULT_TASK_BACKEND_ALIAS):
             self._worker.run()

@@ -17,6 +17,7 @@ from chatapp.context import attachments as attaching
 from chatapp.journal import journal
 from chatapp.models import Conversation, Member, Message, QueuedMessage, Turn
 from chatapp.people.refused import Refused
+from chatapp.server.compiled_queries import compiled
 from chatapp.server.languages import speaking
 
 from . import drafts, intake
@@ -120,8 +121,9 @@ def send_next(conversation_id: uuid.UUID) -> bool:
     return True
 
 
-def find_sendable() -> list[uuid.UUID]:
-    """Return chats with a queued message that nothing holds back, because the process that should
+@compiled
+def find_sendable() -> QuerySet[QueuedMessage, uuid.UUID]:
+    """Select chats with a queued message that nothing holds back, because the process that should
     have sent it has ended or was busy elsewhere."""
     live = Turn.objects.filter(conversation=OuterRef("conversation"), state__in=Turn.LIVE)
     queue = QueuedMessage.objects.filter(conversation=OuterRef("conversation"))
@@ -131,8 +133,8 @@ def find_sendable() -> list[uuid.UUID]:
         conversation__deleted_at=None,
         conversation__owner__is_active=True,
     )
-    chats = waiting.exclude(Exists(live)).order_by("pk").values_list("conversation", flat=True)
-    return list(chats[:100])
+    chats = waiting.exclude(Exists(live)).order_by("pk")
+    return chats.values_list("conversation", flat=True)[:100]
 
 
 @transaction.atomic

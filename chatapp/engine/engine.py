@@ -106,6 +106,7 @@ class Engine:
         self._runtime = runtime
         self.commit = GroupCommit()
         self._runs: dict[uuid.UUID, Run] = {}
+        self._has_runs = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running_jobs: set[Callable[[], None]] = set()  # of the sweep
         self._loop = asyncio.get_running_loop()
@@ -127,7 +128,7 @@ class Engine:
         self._runtime.journal_listeners.append(self._note_plans)
         self._spawn(self.commit.run)
         self._spawn(self._repeat, settings.LEASE_SECONDS / RENEW_PART, self._renew)
-        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._check_stops)
+        self._spawn(self._repeat, STOP_CHECK_SECONDS, self._watch_stops)
         if sweeps:
             self._spawn(self._repeat, settings.SWEEP_SECONDS, self._sweep)
             for work, is_any in ((retry_due, has_planned_retries), (poll_due, has_planned_polls)):
@@ -234,6 +235,7 @@ class Engine:
         run = Run(lease=begun.taken.lease, language=owner.reading_language, begun=begun)
         turn_id = run.lease.turn_id
         self._runs[turn_id] = run
+        self._has_runs.set()
         run.task = asyncio.create_task(self._move(run))
         try:
             await asyncio.shield(run.task)
@@ -463,9 +465,14 @@ class Engine:
         if self._runs:
             await in_database(renew, [run.lease for run in self._runs.values()])
 
+    async def _watch_stops(self) -> None:
+        """Check for Stop while turns run. Without one nothing wakes this process."""
+        await self._has_runs.wait()
+        await self._check_stops()
+
     async def _check_stops(self) -> None:
         if not self._runs:
-            return
+            return self._has_runs.clear()
         for turn_id in await in_database(sweep.find_stopped_turns, list(self._runs)):
             run = self._runs.get(turn_id)
             if run is not None and run.task is not None and not run.was_stopped:

@@ -30,6 +30,7 @@ from chatapp.models import (
 )
 from chatapp.people.second_signers import find_people_asked
 from chatapp.rendering.pages.inbox import WaitingItem
+from chatapp.server.compiled_queries import compiled
 
 from . import devices
 
@@ -69,13 +70,12 @@ class Claimed:
 # --- who ---------------------------------------------------------------------------------------
 def has_receivers() -> bool:
     """Whether anybody could be told anything."""
-    return _pushes_anybody() or _filter_webhooks().exists()
+    return _pushes_anybody() or bool(_find_webhook())
 
 
 def has_news() -> bool:
     """Whether something changed lately that somebody may have to be told."""
-    has_changes = _filter_signals().exists() or _filter_ended_turns().exists()
-    return has_changes and has_receivers()
+    return has_receivers() and (_filter_signals().exists() or _filter_ended_turns().exists())
 
 
 def find_people_with_news() -> list[int]:
@@ -131,7 +131,18 @@ def _filter_receivers(people: Iterable[int]) -> list[int]:
 
 
 def _pushes_anybody() -> bool:
-    return settings.PUSH_NOTIFICATIONS and PushDevice.objects.exists()
+    return settings.PUSH_NOTIFICATIONS and bool(_find_device())
+
+
+# These two are asked every few seconds.
+@compiled
+def _find_device() -> QuerySet[PushDevice, uuid.UUID]:
+    return PushDevice.objects.values_list("pk", flat=True)[:1]
+
+
+@compiled
+def _find_webhook() -> QuerySet[Webhook, int]:
+    return _filter_webhooks().order_by().values_list("pk", flat=True)[:1]
 
 
 def _filter_webhooks() -> QuerySet[Webhook]:

@@ -26,6 +26,8 @@ SDKS = {
     "google": "google.genai",
     "bedrock": "botocore",
 }
+# What passkeys and sign-in providers need, and a sign-in by password does not.
+SIGN_IN_LIBRARIES = {"cryptography", "fido2", "jwt", "requests"}
 # The first call of a process, which notes in which threads the SDK is loaded.
 FIRST_CALLS = """
 import asyncio, sys, threading
@@ -73,9 +75,13 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 def loaded_sdks(notes: str) -> set[str]:
     """The SDKs among the modules that Python noted as it loaded them."""
+    return loaded_modules(notes) & set(SDKS.values())
+
+
+def loaded_modules(notes: str) -> set[str]:
     modules = set(re.findall(r"^import time:.*\| +([\w.]+)$", notes, re.MULTILINE))
     assert "django" in modules, "Nothing was noted."
-    return modules & set(SDKS.values())
+    return modules
 
 
 def test_the_check_loads_no_sdk(installation: Installation) -> None:
@@ -100,6 +106,7 @@ def test_a_server_loads_an_sdk_with_the_first_question_to_it(installation: Insta
     person.sign_in(server)
     assert "Claude Sonnet 5.5" in person.html(server, "/")
     assert loaded_sdks(server.log) == set()
+    assert loaded_modules(server.log) & SIGN_IN_LIBRARIES == set()
     conversation = find_conversation_id(person.send(server, "Hello", uuid.uuid4()))
     eventually(lambda: is_over(person.page(server, conversation)), "the answer ends")
     assert "The script has no more answers." in person.html(server, f"/c/{conversation}/")

@@ -161,7 +161,9 @@ class Conversation(models.Model):
 
 @compiled
 def _find_owned(person_id: int, conversation_id: uuid.UUID) -> models.QuerySet[Conversation]:
-    return Conversation.objects.filter(owner=person_id, pk=conversation_id, deleted_at=None)
+    """Select a chat, and its draft: most chats have none, and none need then be deleted."""
+    owned = Conversation.objects.filter(owner=person_id, pk=conversation_id, deleted_at=None)
+    return owned.select_related("message_draft")
 
 
 class Message(models.Model):

@@ -3,7 +3,6 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
-import requests
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import get_adapter
@@ -11,16 +10,13 @@ from allauth.socialaccount.helpers import complete_social_login
 from allauth.socialaccount.internal.flows.connect import disconnect as disconnect_account
 from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base.constants import AuthProcess
-from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chatapp.accounts.openid import CallbackView, make_client
 from chatapp.accounts.provider_adapter import (
     FAILED,
     ONLY_WAY,
@@ -37,13 +33,15 @@ from mcpconfig.values.lazy_module import LazyModule
 from .provider_choices import is_started_here, list_choices
 
 if TYPE_CHECKING:
-    from chatapp.accounts import ldap_sign_in
+    import requests
+
+    from chatapp.accounts import ldap_sign_in, openid
 else:
     ldap_sign_in = LazyModule("chatapp.accounts.ldap_sign_in")
+    openid = LazyModule("chatapp.accounts.openid")
+    requests = LazyModule("requests")
 
 logger = logging.getLogger(__name__)
-# What a provider's answer of a wrong form raises in the libraries.
-MALFORMED = (OAuth2Error, ValueError, KeyError, TypeError, AttributeError, ValidationError)
 
 
 @never_cache
@@ -73,8 +71,9 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     provider = _get_redirecting(request, provider_id)
     if provider.id == "saml":
         raise Http404
-    client = make_client(provider, request)
-    return answer_step(request, provider_id, lambda: CallbackView.adapter_view(client)(request))
+    client = openid.make_client(provider, request)
+    view = openid.CallbackView.adapter_view(client)
+    return answer_step(request, provider_id, lambda: view(request))
 
 
 @for_members("POST")
@@ -129,7 +128,7 @@ def answer_step(request: HttpRequest, provider_id: str, act: Any) -> HttpRespons
     except IntegrityError:
         # The same person came twice in the same moment: the other request made the account.
         return render_problem(request, FAILED, 409)
-    except (*MALFORMED, DataError) as error:  # PostgreSQL refuses a value that is too long
+    except (*openid.MALFORMED, DataError) as error:  # PostgreSQL refuses a value that is too long
         logger.warning("Provider %s sent a wrong answer: %s", provider_id, error)
         return render_problem(request, FAILED, 502)
     return answer

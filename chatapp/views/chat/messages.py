@@ -46,7 +46,8 @@ def send(request: MemberRequest, conversation_id: uuid.UUID | None = None) -> Ht
         )
     except Refused as refused:
         return render_refusal(request, conversation, refused, kept)
-    drafts.delete_draft(request.user, conversation, said["client_id"], draft_id)
+    if conversation is None or hasattr(conversation, "message_draft"):
+        drafts.delete_draft(request.user, conversation, said["client_id"], draft_id)
     if request.htmx and conversation is not None and sent.conversation_id == conversation.pk:
         context = {"client_id": uuid.uuid4(), "had_files": form.cleaned_data["attachments"]}
         return render(request, "chat/_sent.html", context)

@@ -4,6 +4,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,7 +15,8 @@ from django_tasks import TaskResultStatus
 from django_tasks.backends.dummy import DummyBackend
 from django_tasks_db.models import DBTaskResult
 
-from chatapp.background.schedule import RECURRING, enqueue_due
+from chatapp.background import schedule
+from chatapp.background.schedule import RECURRING, Rests, enqueue_due
 from chatapp.models import (
     AttentionCheck,
     HousePolicy,
@@ -189,3 +191,21 @@ def test_what_another_backend_did_not_take_is_due_again(monkeypatch: pytest.Monk
     enqueue_due()
     assert len(OtherBackend.in_transaction) == 2 * (len(ALWAYS) - 1)
     assert all(TaskSchedule.objects.values_list("last_result", flat=True))
+
+
+def test_what_has_nothing_to_do_is_not_asked_at_each_look(
+    old_signal: PersonSignal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PersonSignal.objects.all().delete()
+    clock = 1_000.0
+    monkeypatch.setattr(schedule, "time", SimpleNamespace(monotonic=lambda: clock))
+    rests = Rests()
+    enqueue_due(rests)
+    assert "prune_events" not in enqueued()
+    old_signal.save(force_insert=True)
+    PersonSignal.objects.update(created_at="2026-01-01T00:00Z")
+    enqueue_due(rests)
+    assert "prune_events" not in enqueued()
+    clock += 60 / Rests.PART  # of the interval of this task
+    enqueue_due(rests)
+    assert enqueued()["prune_events"] == 1

@@ -35,7 +35,7 @@ HOUR = 3_600.0
 def _no_poll(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A worker looks once an hour, so what it runs sooner was announced. It has no schedule."""
     settings.TASKS_POLL_SECONDS = HOUR
-    monkeypatch.setattr(worker, "enqueue_due", lambda: None)
+    monkeypatch.setattr(worker, "enqueue_due", lambda _rests: None)
     probes.ran.clear()
     probes.threads.clear()
     probes.begun.clear()
@@ -201,7 +201,7 @@ def test_a_look_that_fails_is_no_end(
 ) -> None:
     looks: list[int] = []
 
-    def fail_at_first() -> None:
+    def fail_at_first(_rests: object) -> None:
         looks.append(1)
         if len(looks) < 3:
             raise OperationalError("away") if len(looks) == 1 else ValueError("a bug")

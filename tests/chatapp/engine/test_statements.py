@@ -21,7 +21,7 @@ from tests.turns.acts import wait_for_rest, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COMMITS = 12
-OF_A_TURN = 40
+OF_A_TURN = 39
 OF_A_COMMIT = 2
 
 

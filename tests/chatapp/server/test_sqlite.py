@@ -1,5 +1,6 @@
 """Connections to SQLite are used again, as if each were new."""
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from chatapp.server.sqlite.base import MOST_IDLE, DatabaseWrapper
 
@@ -114,3 +115,53 @@ def test_a_bounded_number_is_kept(connect: Connect, file: Path) -> None:
     for wrapper in opened:
         wrapper.close()
     assert sum(map(len, DatabaseWrapper.idle.values())) == MOST_IDLE
+
+
+# --- writing one after another ------------------------------------------------------------------
+def begin(wrapper: DatabaseWrapper) -> None:
+    wrapper.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback", "close"])
+def test_the_next_transaction_of_this_process_begins_when_one_ends(
+    connect: Connect, end: str
+) -> None:
+    begun = threading.Event()
+
+    def write() -> None:
+        with closing(connect()) as other:
+            other.connection.execute("PRAGMA busy_timeout = 0")  # it would fail at once
+            begin(other)
+            begun.set()
+            other.rollback()
+
+    with closing(connect()) as wrapper:
+        begin(wrapper)
+        thread = threading.Thread(target=write)
+        thread.start()
+        assert not begun.wait(0.2)
+        getattr(wrapper, end)()
+        assert begun.wait(60)
+        thread.join(60)
+
+
+def test_one_that_could_not_begin_holds_nobody_up(connect: Connect, file: Path) -> None:
+    with closing(connect()) as one, closing(connect()) as other:
+        one.connection.execute("PRAGMA busy_timeout = 0")
+        with closing(sqlite3.connect(file, isolation_level=None)) as of_another_process:
+            of_another_process.execute("BEGIN IMMEDIATE")
+            with pytest.raises(OperationalError, match="locked"):
+                begin(one)
+        begin(other)
+        other.rollback()
+
+
+def test_the_wait_to_write_has_an_end(connect: Connect) -> None:
+    with closing(connect()) as one, closing(connect()) as other:
+        begin(one)
+        other.settings_dict["OPTIONS"] = {**other.settings_dict["OPTIONS"], "timeout": 0.05}
+        with pytest.raises(OperationalError, match="locked"):
+            begin(other)
+        one.rollback()
+        begin(other)
+        other.rollback()

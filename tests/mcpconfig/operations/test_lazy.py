@@ -63,16 +63,20 @@ def test_it_loads_without_the_sdk(module: str, tmp_path: Path) -> None:
     assert loaded & HEAVY == set()
 
 
-@pytest.mark.parametrize("module", ["chatapp.asgi", "chatapp.management.commands.serve"])
+@pytest.mark.parametrize(
+    "module", ["chatapp.asgi", "chatapp.urls", "chatapp.management.commands.serve"]
+)
 def test_a_server_starts_without_the_sdk_and_the_parser_of_conditions(
     module: str, tmp_path: Path
 ) -> None:
     """Both take a third of a second, which everyone who starts a server would wait for. The
-    libraries of encryption and of tool inputs are a sixth of its memory."""
+    libraries of encryption, of tool inputs and of passkeys and sign-in providers are a quarter of
+    its memory."""
     loaded = loaded_by(module, tmp_path)
     assert module in loaded
     heavy = {"mcp", "mcp_types", "rule_engine", "mcpconfig.session.client"}
-    assert loaded & (SDKS | heavy | {"cryptography", "pydantic"}) == set()
+    libraries = {"cryptography", "fido2", "jwt", "pydantic", "requests"}
+    assert loaded & (SDKS | heavy | libraries) == set()
 
 
 async def test_a_lazy_module_can_be_loaded_beside_the_event_loop() -> None:
