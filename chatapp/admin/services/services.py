@@ -20,22 +20,18 @@ from chatapp.admin.policy.tested_saves import (
     warn_about_failing,
 )
 from mcpconfig.admin.services import ServiceAdmin
-from mcpconfig.admin.tools import ToolSettingInline
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
 from . import add_service, resources, status_pages, tools_page, try_tool, unused_tools
 from .opinions import has_model
 from .tool_changes import add_changes
-from .tools import DrawnToolsInline
 
 admin.site.unregister(Service)
 
 
 @admin.register(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
-    inlines = (ToolSettingInline, DrawnToolsInline)
-
     def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
         tools, left_out = super().list_tools(service, ticked)
         return add_changes(service, tools), left_out
