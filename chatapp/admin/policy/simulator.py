@@ -31,6 +31,8 @@ from .drafted_saves import IN_CHANGE, NEW
 
 Page = Callable[[HttpRequest], tuple[str, dict[str, Any]]]
 MAX_CHANGES = 100
+# Of each table of questions.
+MOST_ROWS = 50
 MAX_NAME = 120
 RULE_EFFECT = "rule-effect"
 # Fields of the policy for everybody, which have the same names in the form.
@@ -125,6 +127,7 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "title": _("How often members are asked for approval"),
         "form": form,
         "found": measure_ask_rate(days),
+        "most_rows": MOST_ROWS,
         "suggestions": (suggestions := _list_suggestions(request, days)),
         "attention": (attention := measure_attention(timezone.now() - timedelta(days=days))),
         "attention_total": sum_attention(attention),
