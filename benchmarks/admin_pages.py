@@ -219,7 +219,7 @@ def measure(client: Client, name: str, address: str, times: int) -> tuple[Measur
     return measured, response
 
 
-def measure_pages(rows: Rows, times: int, only: str) -> Iterator[Measured]:
+def measure_pages(rows: Rows, options: argparse.Namespace) -> Iterator[Measured]:
     owner, stranger = (Member.objects.create_user(name) for name in ("owner", "stranger"))
     # Without a password an admin is asked to set one first.
     admin = Member.objects.create_superuser("admin", password="a-long-password")  # noqa: S106
@@ -228,12 +228,13 @@ def measure_pages(rows: Rows, times: int, only: str) -> Iterator[Measured]:
     client.raise_request_exception = False
     chosen = admin_visits.choose_rows(world, rows, client)
     for name, address in admin_visits.list_pages(world, chosen):
-        if only and only not in name:
+        if options.only and options.only not in name:
             continue
-        measured, response = measure(client, name, address, times)
+        measured, response = measure(client, name, address, options.times)
         yield measured
-        for variant, query in admin_visits.list_variants(name, response):
-            yield measure(client, variant, f"{address.split('?')[0]}{query}", times)[0]
+        variants = () if options.plain else admin_visits.list_variants(name, response)
+        for variant, query in variants:
+            yield measure(client, variant, f"{address.split('?')[0]}{query}", options.times)[0]
 
 
 def summarise(found: list[Measured]) -> Iterator[Figure]:
@@ -264,6 +265,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--only", default="", help="measure pages whose name has this text")
     parser.add_argument("--database", default="", help="keep the database under this name")
+    parser.add_argument("--plain", action="store_true", help="leave out filters, orders, searches")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     # Pages that this admin may not open answer in a line of the log each.
     logging.disable()
@@ -275,7 +277,7 @@ def main() -> None:
                 rows = fill(options)
         # What the pages need besides goes again, so that the next run can store it.
         with transaction.atomic():
-            found = list(measure_pages(rows, options.times, options.only))
+            found = list(measure_pages(rows, options))
             transaction.set_rollback(True)
         failed = [each for each in found if each.status >= 500]
         assert not failed, failed
