@@ -32,6 +32,11 @@ admin.site.unregister(Service)
 
 @admin.register(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
+    def get_autocomplete_fields(self, request: HttpRequest) -> Any:
+        """Let an admin who may view members find the owner by typing. For others, who could find
+        nobody, the field lists all members."""
+        return ("owner",) if request.user.has_perm("chatapp.view_member") else ()
+
     def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
         tools, left_out = super().list_tools(service, ticked)
         return add_changes(service, tools), left_out
