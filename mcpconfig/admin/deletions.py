@@ -43,7 +43,7 @@ def find_deleted(rows: Sequence[Any], request: HttpRequest, site: AdminSite) -> 
     }
     named: list[Any] = [_name(row) for row in rows]
     for each in () if missing else registered[1:]:
-        first = [_name(row) for row in related[each].order_by("pk")[:MOST_NAMED]]
+        first: list[str] = [_name(row) for row in related[each].order_by("pk")[:MOST_NAMED]]
         if rest := counts[each] - len(first):
             first.append(_("and %(count)s more") % {"count": localize(rest)})
         named.append(first)
@@ -65,7 +65,8 @@ def _filter_related(model: Any, rows: Sequence[Any]) -> Iterator[tuple[Any, Quer
 def find_cascades(model: Any, path: str = "") -> Iterator[tuple[Any, str]]:
     """Yield each model whose rows are deleted with a row of this model, and the fields that lead
     from there to the row. A model to which several paths lead comes several times."""
-    for relation in get_candidate_relations_to_delete(model._meta):
+    relations: Any = get_candidate_relations_to_delete(model._meta)
+    for relation in relations:
         if getattr(relation, "on_delete", None) is CASCADE:
             name = relation.field.name
             leads_here = f"{name}__{path}" if path else name

@@ -148,7 +148,7 @@ class ToolSettingInline(admin.TabularInline):
     extra = 1
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        formset = super().get_formset(request, obj, **kwargs)
+        formset: Any = super().get_formset(request, obj, **kwargs)
         formset.number = request.GET.get("page")
         return formset
 

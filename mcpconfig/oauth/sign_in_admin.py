@@ -117,7 +117,7 @@ def _count_company_sign_ins(services: list[Service]) -> dict[int, SignInCount]:
         .values("identity_provider_id")
         .annotate(total=Count("pk"), ended=Count("pk", filter=is_over))
     )
-    counts = {
+    counts: dict[int | None, SignInCount] = {
         row["identity_provider_id"]: SignInCount(total=row["total"], ended=row["ended"])
         for row in rows
     }
