@@ -2,13 +2,15 @@
 every list with its filters, orders and searches.
 
 Run `python -m benchmarks.admin_pages [--calls 1000000] [--json FILE]`, with a `DATABASE_URL` of
-PostgreSQL. It fills a database of its own, which it drops afterwards. Entries of the log are copies
-of each other, so their checksums do not fit, but those of the last hundred do. With `--smoke` the
-rows are few and the database may be SQLite.
+PostgreSQL. It fills a database of its own, which it drops afterwards; with `--database NAME` it
+keeps the database and uses its rows in the next run. Entries of the log are copies of each other,
+so their checksums do not fit, but those of the last hundred do. With `--smoke` the rows are few
+and the database may be SQLite.
 """
 
 import argparse
 import json
+import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -47,6 +49,8 @@ class Measured:
     max_ms: float
     # Of this process; what the database takes is not in it.
     cpu_ms: float
+    # All statements together.
+    database_ms: float
     kilobytes: float
     slowest_ms: float
     slowest: str
@@ -171,7 +175,7 @@ class Counter:
     """Counts the statements, and keeps the slowest."""
 
     def __init__(self) -> None:
-        self.count, self.slowest, self.seconds = 0, "", 0.0
+        self.count, self.slowest, self.seconds, self.all_seconds = 0, "", 0.0, 0.0
 
     def __call__(self, execute: Callable[..., Any], sql: str, params: Any, *more: Any) -> Any:
         self.count += 1
@@ -180,12 +184,13 @@ class Counter:
             return execute(sql, params, *more)
         finally:
             taken = time.perf_counter() - started
+            self.all_seconds += taken
             if taken > self.seconds:
                 self.seconds, self.slowest = taken, f"{sql}"
 
 
 def measure(client: Client, name: str, address: str, times: int) -> tuple[Measured, Any]:
-    taken, cpu, response, counter = [], [], None, Counter()
+    taken, cpu, counted, response = [], [], [], None
     for _ in range(times):
         counter = Counter()
         with connection.execute_wrapper(counter):
@@ -193,6 +198,7 @@ def measure(client: Client, name: str, address: str, times: int) -> tuple[Measur
             response = client.get(address)
             taken.append(1000 * (time.perf_counter() - started))
             cpu.append(1000 * (time.process_time() - cpu_started))
+        counted.append(counter)
         # A page that takes seconds is opened twice.
         if sum(taken) > 3_000 and len(taken) > 1:
             break
@@ -201,18 +207,19 @@ def measure(client: Client, name: str, address: str, times: int) -> tuple[Measur
         name=name,
         address=address,
         status=response.status_code,
-        statements=counter.count,
+        statements=counted[-1].count,
         median_ms=statistics.median(taken),
         max_ms=max(taken),
         cpu_ms=statistics.median(cpu),
+        database_ms=1000 * statistics.median(counter.all_seconds for counter in counted),
         kilobytes=0 if response.streaming else len(response.content) / 1000,
-        slowest_ms=1000 * counter.seconds,
-        slowest=counter.slowest,
+        slowest_ms=1000 * statistics.median(counter.seconds for counter in counted),
+        slowest=counted[-1].slowest,
     )
     return measured, response
 
 
-def measure_pages(rows: Rows, times: int, only: str) -> Iterator[Measured]:
+def measure_pages(rows: Rows, options: argparse.Namespace) -> Iterator[Measured]:
     owner, stranger = (Member.objects.create_user(name) for name in ("owner", "stranger"))
     # Without a password an admin is asked to set one first.
     admin = Member.objects.create_superuser("admin", password="a-long-password")  # noqa: S106
@@ -221,12 +228,13 @@ def measure_pages(rows: Rows, times: int, only: str) -> Iterator[Measured]:
     client.raise_request_exception = False
     chosen = admin_visits.choose_rows(world, rows, client)
     for name, address in admin_visits.list_pages(world, chosen):
-        if only and only not in name:
+        if options.only and options.only not in name:
             continue
-        measured, response = measure(client, name, address, times)
+        measured, response = measure(client, name, address, options.times)
         yield measured
-        for variant, query in admin_visits.list_variants(name, response):
-            yield measure(client, variant, f"{address.split('?')[0]}{query}", times)[0]
+        variants = () if options.plain else admin_visits.list_variants(name, response)
+        for variant, query in variants:
+            yield measure(client, variant, f"{address.split('?')[0]}{query}", options.times)[0]
 
 
 def summarise(found: list[Measured]) -> Iterator[Figure]:
@@ -256,12 +264,21 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--only", default="", help="measure pages whose name has this text")
+    parser.add_argument("--database", default="", help="keep the database under this name")
+    parser.add_argument("--plain", action="store_true", help="leave out filters, orders, searches")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
+    # Pages that this admin may not open answer in a line of the log each.
+    logging.disable()
     options = read_options(parser, people=12, services=4, tools=40, calls=200, times=1)
-    with own_database():
-        with timed("filling the database"):
-            rows = fill(options)
-        found = list(measure_pages(rows, options.times, options.only))
+    with own_database(options.database):
+        rows = many_rows.load()
+        if not rows.people:
+            with timed("filling the database"):
+                rows = fill(options)
+        # What the pages need besides goes again, so that the next run can store it.
+        with transaction.atomic():
+            found = list(measure_pages(rows, options))
+            transaction.set_rollback(True)
         failed = [each for each in found if each.status >= 500]
         assert not failed, failed
         title = (

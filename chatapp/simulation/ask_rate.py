@@ -145,7 +145,8 @@ class QuestionStats:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRate:
     """`turns` counts all messages in that time, with or without a question. `starts_at` is set if
-    the time is shorter than it was asked for, because there are too many questions."""
+    the time is shorter than it was asked for, because there are too many questions. Of the people,
+    hasty ones come first."""
 
     starts_at: datetime | None
     turns: int
@@ -171,6 +172,7 @@ def measure_ask_rate(days: int) -> AskRate:
     starts_at = _find_start(since)
     since = starts_at or since
     found = list(load_past_questions(since))
+    people = _sort_by_count(_group(found, lambda each: each.person))
     by_day = _group(found, lambda each: timezone.localtime(each.asked_at).date().isoformat())
     return AskRate(
         starts_at=starts_at,
@@ -179,7 +181,7 @@ def measure_ask_rate(days: int) -> AskRate:
         by_kind=_sort_by_count(_group(found, lambda each: each.kind)),
         by_day=sorted(by_day, key=lambda each: each.label, reverse=True),
         by_tool=_sort_by_count(_group(found, lambda each: each.tool)),
-        by_person=_sort_by_count(_group(found, lambda each: each.person)),
+        by_person=sorted(people, key=lambda each: not each.is_hasty),
     )
 
 
@@ -202,13 +204,13 @@ def _sort_by_count(rows: list[QuestionStats]) -> list[QuestionStats]:
 
 
 def _build_stats(label: str, found: list[PastQuestion]) -> QuestionStats:
-    states = [each.state for each in found]
-    took = [seconds for each in found if (seconds := each.seconds) is not None]
+    states, times = [each.state for each in found], [each.seconds for each in found]
+    took = [seconds for seconds in times if seconds is not None]
     return QuestionStats(
         label=label,
         asked=len(found),
         granted=states.count(State.GRANTED),
-        quick=sum(_is_quick(each) for each in found),
+        quick=sum(map(_is_quick, states, times)),
         denied=states.count(State.DENIED),
         unanswered=states.count(State.EXPIRED) + states.count(State.WITHDRAWN),
         still_open=states.count(State.OPEN),
@@ -216,6 +218,5 @@ def _build_stats(label: str, found: list[PastQuestion]) -> QuestionStats:
     )
 
 
-def _is_quick(asked: PastQuestion) -> bool:
-    seconds = asked.seconds
-    return asked.state == State.GRANTED and seconds is not None and seconds < QUICK_SECONDS
+def _is_quick(state: str, seconds: float | None) -> bool:
+    return state == State.GRANTED and seconds is not None and seconds < QUICK_SECONDS

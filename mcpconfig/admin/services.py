@@ -13,7 +13,10 @@ from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern
+from django.urls import URLPattern, reverse
+from django.utils.formats import localize
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import ngettext
@@ -28,11 +31,11 @@ from mcpconfig.services.service_form import SECRETS, ServiceForm
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 
-from . import health, import_export, sign_ins
+from . import deletions, health, import_export, sign_ins
 from .display import EMPTY
 from .filters import AccessFilter, EmptyChoiceMixin
 from .service_pages import ServicePages, may_change_credentials, may_view_sign_ins
-from .tools import CurrentToolsInline, ToolSettingInline
+from .tools import ToolSettingInline
 
 # Definitions are long; those of more tools are not shown on one page.
 MOST_REVIEWED = 2_000
@@ -56,7 +59,7 @@ class ServiceAdmin(ServicePages):
     )
     search_fields = ("name", "title", "description", "url")
     actions = ("enable", "disable", "export_chosen")
-    inlines = (ToolSettingInline, CurrentToolsInline)
+    inlines = (ToolSettingInline,)
     readonly_fields = (
         "state",
         "last_failure",
@@ -65,6 +68,7 @@ class ServiceAdmin(ServicePages):
         "detected_transport",
         "known_era",
         "tools_listed_at",
+        "current_tools",
         "left_out_tools",
     )
     fieldsets = (
@@ -108,15 +112,13 @@ class ServiceAdmin(ServicePages):
         shown = () if may_change_credentials(request) else (*PUBLIC_SIGN_IN, *SECRETS)
         return (*super().get_readonly_fields(request, obj), *shown)
 
-    def get_inlines(self, request: HttpRequest, obj: Service | None) -> Any:
-        """Leave out the tools of a service until they were fetched."""
-        has_tools = obj is not None and obj.definitions.filter(is_current=True).exists()
-        return self.inlines if has_tools else (ToolSettingInline,)
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Service]:
         current = Count("definitions", filter=Q(definitions__is_current=True))
         services: QuerySet[Service] = super().get_queryset(request)
         return services.select_related("owner").annotate(tool_count=current)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        return deletions.find_deleted(list(objs), request, self.admin_site)
 
     def get_urls(self) -> list[URLPattern]:
         show_sign_ins = partial(sign_ins.show_sign_ins, self)
@@ -191,6 +193,15 @@ class ServiceAdmin(ServicePages):
     @admin.display(description=_lazy("Tools"), ordering="tool_count")
     def tools(self, service: Service) -> int:
         return int(getattr(service, "tool_count", 0))
+
+    @admin.display(description=_lazy("Current tools"))
+    def current_tools(self, service: Service) -> SafeString:
+        """Lead to the tools in the last listing of the service."""
+        query = {"service__id__exact": service.pk, "is_current__exact": 1}
+        address = reverse("admin:mcpconfig_tooldefinition_changelist", query=query)
+        count = self.tools(service)
+        text = ngettext("%(number)s tool", "%(number)s tools", count) % {"number": localize(count)}
+        return format_html('<a href="{}">{}</a>', address, text)
 
     @admin.display(description=_lazy("Detected transport"))
     def detected_transport(self, service: Service) -> str:

@@ -5,6 +5,7 @@ them. No secret or token reaches these pages.
 """
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -15,13 +16,18 @@ from mcpconfig.values.numbers import read_number
 
 from .service_pages import ServicePages
 
+SIGN_INS_PER_PAGE = 50
+
 
 def show_sign_ins(pages: ServicePages, request: HttpRequest, service: Service) -> HttpResponse:
+    rows = Paginator(sign_in_admin.filter_sign_ins(service), SIGN_INS_PER_PAGE)
+    page = rows.get_page(request.GET.get("page"))
     context = {
         "service": service,
         "title": _("Sign-ins to %(service)s") % {"service": service},
         "tab": "sign_ins",
-        "sign_ins": sign_in_admin.list_sign_ins(service),
+        "page": page,
+        "sign_ins": sign_in_admin.build_sign_ins(service, page.object_list),
         "registrations": sign_in_admin.list_registrations(service),
     }
     return pages.render_page(request, "sign_ins", context)

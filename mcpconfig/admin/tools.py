@@ -3,10 +3,14 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.core.paginator import Page, Paginator
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.forms import BaseInlineFormSet, ModelForm, Textarea
 from django.http import HttpRequest
+from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from mcpconfig.models import ToolDefinition, ToolSetting
@@ -83,24 +87,6 @@ def _read_setting(definition: Any) -> ToolSetting | None:
     )
 
 
-class CurrentToolsInline(ReadOnlyMixin, admin.TabularInline):
-    """The tools in the last listing of the service."""
-
-    model = ToolDefinition
-    verbose_name_plural = _lazy("current tools")
-    fields = ("name", "title", "first_words", "first_seen_at")
-    readonly_fields = fields
-    show_change_link = True
-    extra = 0
-
-    def get_queryset(self, request: Any) -> Any:
-        return super().get_queryset(request).filter(is_current=True)
-
-    @admin.display(description=_lazy("Description"))
-    def first_words(self, definition: ToolDefinition) -> str:
-        return definition.description.strip().split("\n", 1)[0][:100]
-
-
 class LabelledFormSet(BaseInlineFormSet):
     """A tabular formset whose fields have a label each, for screen readers.
 
@@ -114,11 +100,44 @@ class LabelledFormSet(BaseInlineFormSet):
                 field.widget.attrs["aria-label"] = field.label
 
 
+class PagedFormSet(LabelledFormSet):
+    """Shows the rows of one page, as the parameter `page` of the address says. What the form posts
+    is looked up among all rows."""
+
+    per_page = 25
+    number: str | None = None
+
+    @cached_property
+    def page(self) -> Page[Any]:
+        return Paginator(super().get_queryset(), self.per_page).get_page(self.number)
+
+    @cached_property
+    def _shown(self) -> Any:
+        return self.page.object_list
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset() if self.is_bound else self._shown
+
+
+class ToolSettingForm(ModelForm):
+    """Refuses a second setting of a tool, whose first one may be on another page."""
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        same = ToolSetting.objects.filter(service=self.instance.service_id, name=name)
+        if "name" in self.changed_data and same.exclude(pk=self.instance.pk).exists():
+            raise ValidationError(_("This service already has settings for this tool."))
+        return name
+
+
 class ToolSettingInline(admin.TabularInline):
     """The settings of tools, which are bound to a name and not to a definition."""
 
     model = ToolSetting
-    formset = LabelledFormSet
+    form = ToolSettingForm
+    formset = PagedFormSet
+    template = "admin/mcpconfig/service/_settings.html"
+    ordering = ("name",)
     verbose_name_plural = _lazy("tool settings")
     fields = (
         *("name", "is_enabled", "level", "is_safe_to_repeat", "wants_review"),
@@ -127,6 +146,11 @@ class ToolSettingInline(admin.TabularInline):
     formfield_overrides: ClassVar = {TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 20})}}
     readonly_fields = ("short_hash",)
     extra = 1
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        formset: Any = super().get_formset(request, obj, **kwargs)
+        formset.number = request.GET.get("page")
+        return formset
 
     @admin.display(description=_lazy("Confirmed hash"))
     def short_hash(self, setting: ToolSetting) -> str:

@@ -7,7 +7,7 @@ from django.db.models import Count, Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.oauth.sign_in_admin import SignIn, list_sign_ins_by_service
+from mcpconfig.oauth.sign_in_admin import SignInCount, count_sign_ins
 
 Authentication = Service.Authentication
 
@@ -36,13 +36,17 @@ class Health:
 def list_health() -> list[Health]:
     """Return the health of all services: failing ones first, then those that need attention.
 
-    This makes four queries for any number of services, and no request to a service.
+    This makes at most four queries for any number of services, and no request to a service.
     """
     services = list(Service.objects.select_related("owner"))
     counts = _count_tools()
-    by_service = list_sign_ins_by_service(services)
+    sign_ins = count_sign_ins(services)
     health = [
-        _build_health(service, *counts.get(service.pk, (0, 0)), by_service.get(service.pk, []))
+        _build_health(
+            service,
+            *counts.get(service.pk, (0, 0)),
+            sign_ins.get(service.pk, SignInCount()),
+        )
         for service in services
     ]
     return sorted(
@@ -50,7 +54,7 @@ def list_health() -> list[Health]:
     )
 
 
-def _build_health(service: Service, tools: int, unconfirmed: int, sign_ins: list[SignIn]) -> Health:
+def _build_health(service: Service, tools: int, unconfirmed: int, sign_ins: SignInCount) -> Health:
     return Health(
         service=service,
         tools=tools,
@@ -75,18 +79,17 @@ def _count_tools() -> dict[int, tuple[int, int]]:
     return {row["service_id"]: (row["tools"], row["unconfirmed"]) for row in rows}
 
 
-def _describe_needed_sign_ins(service: Service, sign_ins: list[SignIn]) -> str:
-    ended = sum(sign_in.is_over for sign_in in sign_ins)
+def _describe_needed_sign_ins(service: Service, sign_ins: SignInCount) -> str:
     match service.authentication:
-        case Authentication.OAUTH_SHARED if ended or not sign_ins:
+        case Authentication.OAUTH_SHARED if sign_ins.ended or not sign_ins.total:
             return (
                 _("an admin needs to sign in again")
-                if ended
+                if sign_ins.ended
                 else _("an admin needs to sign in for all members")
             )
-        case Authentication.OAUTH_USER | Authentication.COMPANY if ended:
+        case Authentication.OAUTH_USER | Authentication.COMPANY if sign_ins.ended:
             return _("%(count)s of %(total)s members need to sign in again") % {
-                "count": ended,
-                "total": len(sign_ins),
+                "count": sign_ins.ended,
+                "total": sign_ins.total,
             }
     return ""

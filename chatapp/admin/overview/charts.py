@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, FilteredRelation, Q, Sum
 from django.db.models.functions import TruncDate, TruncHour
 from django.urls import reverse
 from django.utils import timezone
@@ -68,12 +68,16 @@ def _draw_calls() -> Chart:
     since = timezone.make_aware(datetime.combine(days[0], datetime.min.time()))
     decided = ToolCall.objects.filter(turn__created_at__gte=since).exclude(risk="").order_by()
     counted = (
-        decided.annotate(day=TruncDate("turn__created_at"))
+        # No approval is older than the turn of its call, and with its time an index finds it.
+        decided.annotate(
+            day=TruncDate("turn__created_at"),
+            question=FilteredRelation("approval", condition=Q(approval__created_at__gte=since)),
+        )
         .values("day")
         .annotate(
             total=Count("pk"),
-            asked=Count("approval"),
-            refused=Count("pk", filter=Q(state=ToolCall.State.REFUSED, approval=None)),
+            asked=Count("question"),
+            refused=Count("pk", filter=Q(state=ToolCall.State.REFUSED, question=None)),
         )
     )
     found = {row["day"]: (row["total"], row["asked"], row["refused"]) for row in counted}

@@ -3,11 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import Group
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
-from chatapp.models import HousePolicy, Member, PolicyRule, SecondSignature, ToolLimit
+from chatapp.models import (
+    HousePolicy,
+    Member,
+    PolicyRule,
+    PolicyTest,
+    SecondSignature,
+    ToolLimit,
+)
 from mcpconfig.models import Service
 
 from .forms import (
@@ -55,6 +64,16 @@ class RulesField(forms.ModelMultipleChoiceField):
 class LimitsField(forms.ModelMultipleChoiceField):
     def label_from_instance(self, limit: Any) -> str:
         return describe_limit(limit)
+
+
+class MemberSelect(AutocompleteSelect):
+    """Finds members as the form of a policy test does, instead of listing all of them."""
+
+    def __init__(self, choices: Any) -> None:
+        super().__init__(PolicyTest._meta.get_field("person"), admin.site, choices=choices)
+
+    def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {**super().build_attrs(*args, **kwargs), "data-placeholder": str(ALL_MEMBERS)}
 
 
 class SimulationForm(PeriodForm):
@@ -127,6 +146,12 @@ class SimulationForm(PeriodForm):
     allowed_tool = forms.CharField(
         label=_lazy("Tool of this service"), widget=ToolInput, required=False
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        person: Any = self.fields["person"]
+        # For each request, because it has the language of the request.
+        person.widget = MemberSelect(person.choices)
 
     def clean_allowed_hosts(self) -> str:
         return clean_hosts(self.cleaned_data["allowed_hosts"])

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms.utils import flatatt
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -30,8 +31,28 @@ MAX_SUGGESTIONS = 500
 SERVICE_OR_OWN = _lazy("Choose a service or the built-in tools, not both.")
 
 
+class LongSelect(forms.Select):
+    """A select whose options are written at once. Django renders a template for each."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        widget = self.get_context(name, value, attrs)["widget"]
+        options = [option for _group, options, _index in widget["optgroups"] for option in options]
+        return format_html(
+            '<select name="{}"{}>{}</select>',
+            name,
+            flatatt(widget["attrs"]),
+            format_html_join(
+                "",
+                '<option value="{}"{}>{}</option>',
+                ((each["value"], flatatt(each["attrs"]), each["label"]) for each in options),
+            ),
+        )
+
+
 class ServiceChoiceField(forms.ModelChoiceField):
     """A choice of a service. Names of services may be equal, so each has its short name too."""
+
+    widget = LongSelect
 
     def label_from_instance(self, service: Any) -> str:
         return f"{service.title} ({service.name})" if service.title else str(service.name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,6 +31,8 @@ from .drafted_saves import IN_CHANGE, NEW
 
 Page = Callable[[HttpRequest], tuple[str, dict[str, Any]]]
 MAX_CHANGES = 100
+# Of each table of questions.
+MOST_ROWS = 50
 MAX_NAME = 120
 RULE_EFFECT = "rule-effect"
 # Fields of the policy for everybody, which have the same names in the form.
@@ -121,11 +123,14 @@ def _build_limits(values: dict[str, Any]) -> list[ToolLimit]:
 def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     form = PeriodForm(request.GET if "days" in request.GET else {"days": 30}, label_suffix="")
     days = form.cleaned_data["days"] if form.is_valid() else 30
+    found = measure_ask_rate(days)
+    since = found.starts_at or timezone.now() - timedelta(days=days)
     context = {
         "title": _("How often members are asked for approval"),
         "form": form,
-        "found": measure_ask_rate(days),
-        "suggestions": (suggestions := _list_suggestions(request, days)),
+        "found": found,
+        "most_rows": MOST_ROWS,
+        "suggestions": (suggestions := _list_suggestions(request, since)),
         "attention": (attention := measure_attention(timezone.now() - timedelta(days=days))),
         "attention_total": sum_attention(attention),
         "saved": sum(each.row.per_week for each in suggestions),
@@ -156,13 +161,12 @@ def _list_unused(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _list_suggestions(request: HttpRequest, days: int) -> list[SuggestedRule]:
+def _list_suggestions(request: HttpRequest, since: datetime) -> list[SuggestedRule]:
     """Return the suggestions for an admin who may view services. What calls have in common is said
     only to an admin who may view tool calls."""
     admin = request.user
     if not admin.has_perm("mcpconfig.view_service"):
         return []
-    since = timezone.now() - timedelta(days=days)
     new_rule = reverse("admin:chatapp_policyrule_add")
     may_compare = admin.has_perm("chatapp.view_toolcall")
     return [

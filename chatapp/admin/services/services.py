@@ -20,21 +20,22 @@ from chatapp.admin.policy.tested_saves import (
     warn_about_failing,
 )
 from mcpconfig.admin.services import ServiceAdmin
-from mcpconfig.admin.tools import ToolSettingInline
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
 from . import add_service, resources, status_pages, tools_page, try_tool, unused_tools
 from .opinions import has_model
 from .tool_changes import add_changes
-from .tools import DrawnToolsInline
 
 admin.site.unregister(Service)
 
 
 @admin.register(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
-    inlines = (ToolSettingInline, DrawnToolsInline)
+    def get_autocomplete_fields(self, request: HttpRequest) -> Any:
+        """Let an admin who may view members find the owner by typing. For others, who could find
+        nobody, the field lists all members."""
+        return ("owner",) if request.user.has_perm("chatapp.view_member") else ()
 
     def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
         tools, left_out = super().list_tools(service, ticked)

@@ -18,7 +18,12 @@ from chatapp.views.access import MemberRequest
 from mcpconfig.admin import health
 from mcpconfig.admin.service_pages import ServicePages
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
-from mcpconfig.oauth.sign_in_admin import SignIn, list_sign_ins
+from mcpconfig.oauth.sign_in_admin import (
+    SignInCount,
+    build_sign_ins,
+    count_sign_ins,
+    filter_sign_ins,
+)
 from mcpconfig.services.sharing import can_sign_in, explain_refusal
 from mcpconfig.services.tool_definitions import describe_tool_state
 from mcpconfig.values.service_admins import manages_services
@@ -37,7 +42,9 @@ ENTRIES_SEARCHED = 10_000
 def show_status(pages: ServicePages, request: MemberRequest, service: Service) -> HttpResponse:
     """Show the last known state. The service is not contacted."""
     states = _list_states(service)
-    sign_ins = list_sign_ins(service) if service.authentication in Service.OAUTH else []
+    sign_ins = SignInCount()
+    if service.authentication in Service.OAUTH:
+        sign_ins = count_sign_ins([service]).get(service.pk, sign_ins)
     calls, failures = _count_calls(service)
     context = {
         "service": service,
@@ -56,9 +63,9 @@ def show_status(pages: ServicePages, request: MemberRequest, service: Service) -
         "failures": failures,
         "error_percent": f"{100 * failures / calls:.1f}" if calls else "",
         "error_days": ERROR_DAYS,
-        "signed_in": sum(not each.is_over for each in sign_ins),
-        "sign_ins": len(sign_ins),
-        "needs_own_sign_in": _needs_own_sign_in(service, request.user, sign_ins),
+        "signed_in": sign_ins.total - sign_ins.ended,
+        "sign_ins": sign_ins.total,
+        "needs_own_sign_in": _needs_own_sign_in(service, request.user),
         "barrier": explain_refusal(service, request.user),
     }
     return pages.render_page(request, "status", context)
@@ -95,13 +102,13 @@ def _describe_access(service: Service) -> str:
     return str(service.owner or _("Admins"))
 
 
-def _needs_own_sign_in(service: Service, person: Member, sign_ins: list[SignIn]) -> bool:
+def _needs_own_sign_in(service: Service, person: Member) -> bool:
     """Whether this admin has to sign in before the tools can be fetched."""
     if not can_sign_in(service, person) or not service.is_enabled:
         return False
     holder = None if service.authentication == Service.Authentication.OAUTH_SHARED else person.pk
-    held = {each.person.pk if each.person else None for each in sign_ins if not each.is_over}
-    return holder not in held
+    held = filter_sign_ins(service).filter(person=holder)
+    return all(each.is_over for each in build_sign_ins(service, held))
 
 
 # --- people --------------------------------------------------------------------------------------
@@ -113,11 +120,12 @@ def show_people(pages: ServicePages, request: MemberRequest, service: Service) -
     members = list(page.object_list)
     uses = _count_uses(service, members)
     signs_in = service.authentication in Service.PERSONAL
-    over = (
-        {each.person.pk: each.is_over for each in list_sign_ins(service) if each.person}
-        if signs_in
-        else {}
-    )
+    over = {}
+    if signs_in:
+        held = filter_sign_ins(service).filter(person__in=members)
+        over = {
+            each.person.pk: each.is_over for each in build_sign_ins(service, held) if each.person
+        }
     context = {
         "service": service,
         "tab": "people",

@@ -23,7 +23,7 @@ from chatapp.permissions.reasons import is_opinion, translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.tool_menu.use_counts import DAYS
 from chatapp.tools.catalogue import assess_risk
-from mcpconfig.admin.tools import CurrentToolsInline, ToolDefinitionAdmin
+from mcpconfig.admin.tools import ToolDefinitionAdmin
 from mcpconfig.models import ToolDefinition, ToolSetting
 
 from .opinions import has_model, load_opinions
@@ -31,8 +31,15 @@ from .opinions import has_model, load_opinions
 admin.site.unregister(ToolDefinition)
 
 
-class DrawnTextMixin:
-    """Columns for the name, title and description of a tool, with hidden characters visible."""
+@admin.register(ToolDefinition)
+class ChatToolDefinitionAdmin(ToolDefinitionAdmin):
+    """Hidden characters in its name, title and description are visible."""
+
+    fields: ClassVar[Any] = (
+        *("service", "drawn_name", "drawn_title", "state", "risk", "drawn_opinion"),
+        *("is_current", "drawn_description"),
+        *("inputs", "outputs", "claims", "hash", "first_seen_at"),
+    )
 
     @admin.display(description=_lazy("Name"), ordering="name")
     def drawn_name(self, definition: ToolDefinition) -> SafeString:
@@ -45,20 +52,6 @@ class DrawnTextMixin:
     @admin.display(description=_lazy("Description"))
     def first_words(self, definition: ToolDefinition) -> SafeString:
         return draw_hidden(definition.description.strip().split("\n", 1)[0][:100])
-
-
-class DrawnToolsInline(DrawnTextMixin, CurrentToolsInline):
-    fields = ("drawn_name", "drawn_title", "first_words", "first_seen_at")
-    readonly_fields = fields
-
-
-@admin.register(ToolDefinition)
-class ChatToolDefinitionAdmin(DrawnTextMixin, ToolDefinitionAdmin):
-    fields: ClassVar[Any] = (
-        *("service", "drawn_name", "drawn_title", "state", "risk", "drawn_opinion"),
-        *("is_current", "drawn_description"),
-        *("inputs", "outputs", "claims", "hash", "first_seen_at"),
-    )
 
     @admin.display(description=_lazy("Description"))
     def drawn_description(self, definition: ToolDefinition) -> SafeString:

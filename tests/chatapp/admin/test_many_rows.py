@@ -1,7 +1,7 @@
 """Every page of the admin with many rows: the statements are few, and do not grow with the rows."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
@@ -43,37 +43,43 @@ def count_statements(client: Client, address: str) -> tuple[int, Any]:
     return count, response
 
 
-def count_of_pages(sizes: Sizes, admin: Member) -> dict[str, int]:
-    """Return the statements of each page by name, with so many rows. The second visit counts:
-    the first one fills caches."""
-    owner, stranger = (Member.objects.create_user(name) for name in ("owner", "stranger"))
-    rows: Rows = many_rows.fill(sizes)
-    world = build_world(owner, stranger, admin)
-    client = admin_visits.sign_in(admin)
-    chosen = admin_visits.choose_rows(world, rows, client)
-    found: dict[str, int] = {}
-    for name, address in admin_visits.list_pages(world, chosen):
-        client.get(address)
-        found[name], response = count_statements(client, address)
-        assert response.status_code < 400 or response.status_code in (403, 404, 405), name
-        for variant, query in admin_visits.list_variants(name, response):
-            if ", search" in variant or ", last page" in variant:
-                found[variant] = count_statements(client, f"{address.split('?')[0]}{query}")[0]
+def count_of_pages(sizes: Sizes, admin: Member, again: Collection[str] = ()) -> dict[str, int]:
+    """Return the statements of each page by name, with so many rows. Some first visits fill caches,
+    so the second visit counts of the pages in `again`, and the others are left out."""
+    with transaction.atomic():
+        owner, stranger = (Member.objects.create_user(name) for name in ("owner", "stranger"))
+        rows: Rows = many_rows.fill(sizes)
+        world = build_world(owner, stranger, admin)
+        client = admin_visits.sign_in(admin)
+        chosen = admin_visits.choose_rows(world, rows, client)
+        found: dict[str, int] = {}
+        for name, address in admin_visits.list_pages(world, chosen):
+            if again:
+                if not any(each.startswith(name) for each in again):
+                    continue
+                client.get(address)
+            found[name], response = count_statements(client, address)
+            assert response.status_code < 400 or response.status_code in (403, 404, 405), name
+            for variant, query in admin_visits.list_variants(name, response):
+                if ", search" in variant or ", last page" in variant:
+                    found[variant] = count_statements(client, f"{address.split('?')[0]}{query}")[0]
+        transaction.set_rollback(True)
     return found
 
 
-def test_no_page_of_the_admin_needs_more_statements_with_more_rows(db: None, admin: Member) -> None:
-    counts = []
-    for sizes in (FEW, THRICE):
-        with transaction.atomic():
-            counts.append(count_of_pages(sizes, admin))
-            transaction.set_rollback(True)
-    few, many = counts
-    assert len(few) > 200
-    growing = [
-        f"{name}: {few[name]}, then {count} statements"
+def list_growing(few: dict[str, int], many: dict[str, int]) -> dict[str, str]:
+    return {
+        name: f"{name}: {few.get(name)}, then {count} statements"
         for name, count in many.items()
-        if count > few.get(name, count) + SEVERAL_PAGES
-    ]
-    assert not growing, "\n".join(growing)
-    assert not {name: count for name, count in many.items() if count > MOST_STATEMENTS}
+        if count > few.get(name, count) + SEVERAL_PAGES or count > MOST_STATEMENTS
+    }
+
+
+def test_no_page_of_the_admin_needs_more_statements_with_more_rows(db: None, admin: Member) -> None:
+    """Many rows come first, so that few rows are counted with full caches."""
+    many, few = count_of_pages(THRICE, admin), count_of_pages(FEW, admin)
+    assert len(few) > 200
+    growing = list_growing(few, many)
+    if growing:
+        growing = list_growing(few, count_of_pages(THRICE, admin, again=growing))
+    assert not growing, "\n".join(growing.values())

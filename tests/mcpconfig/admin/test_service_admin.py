@@ -24,7 +24,6 @@ def form(**changes: Any) -> dict[str, Any]:
     """What the page's form posts for a new service."""
     inline = {"TOTAL_FORMS": 0, "INITIAL_FORMS": 0, "MIN_NUM_FORMS": 0, "MAX_NUM_FORMS": 1000}
     management = {f"settings-{name}": value for name, value in inline.items()}
-    management |= {f"definitions-{name}": value for name, value in inline.items()}
     fields = {
         "name": "one",
         "title": "One",

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import override
 
 from chatapp.models import Member
+from mcpconfig.admin.tools import PagedFormSet
 from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
 from mcpconfig.services import tool_definitions
@@ -44,6 +45,23 @@ def page_of(client: Client, service: Service) -> str:
 
 def a_service(**fields: Any) -> Service:
     return Service.objects.create(**{"name": "one", "url": "https://one.example/mcp"} | fields)
+
+
+def read_form(response: Any) -> dict[str, str]:
+    """Return what the form of the page would post."""
+    form = BeautifulSoup(response.content, "html.parser").select_one("#service_form")
+    assert form is not None
+    values = {}
+    for field in form.select("[name]:not([name*=__prefix__]):not([type=submit])"):
+        is_box = field.get("type") == "checkbox"
+        if field.name == "select":
+            chosen = field.select_one("option[selected]")
+            values[str(field["name"])] = str(chosen["value"]) if chosen else ""
+        elif field.name == "textarea":
+            values[str(field["name"])] = field.text.removeprefix("\n")
+        elif not is_box or field.has_attr("checked"):
+            values[str(field["name"])] = str(field.get("value", "on" if is_box else ""))
+    return values
 
 
 def test_the_form_is_in_sections(admin_client: Client) -> None:
@@ -275,8 +293,48 @@ def test_the_list_says_for_whom_a_service_is(
     assert cell.text.strip() == shown
 
 
-def test_tools_are_listed_once_they_were_fetched(admin_client: Client) -> None:
+def test_the_form_leads_to_the_current_tools(admin_client: Client) -> None:
     service = a_service()
-    assert "Current tools" not in page_of(admin_client, service)
     tool_definitions.store_tools(service, [Tool(name="find", input_schema={"type": "object"})])
-    assert "Current tools" in page_of(admin_client, service)
+    page = BeautifulSoup(page_of(admin_client, service), "html.parser")
+    (link,) = page.select(".field-current_tools a")
+    assert link.text == "1 tool"
+    assert "find" in admin_client.get(str(link["href"])).content.decode()
+
+
+def test_the_settings_of_many_tools_are_on_several_pages(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form of a page changes the settings of that page, and no others."""
+    monkeypatch.setattr(PagedFormSet, "per_page", 2)
+    service = a_service()
+    for name in ("a", "c", "b"):
+        service.settings.create(name=name, level="high")
+    url = reverse("admin:mcpconfig_service_change", args=[service.pk])
+
+    first, second = (read_form(admin_client.get(url, {"page": page})) for page in (1, 2))
+
+    assert [first[f"settings-{number}-name"] for number in range(2)] == ["a", "b"]
+    assert second["settings-0-name"] == "c" and "settings-2-id" not in second
+    # Others may have been added meanwhile, which moves the last one to another page.
+    for name in ("aa", "ab"):
+        service.settings.create(name=name, level="high")
+    answer = admin_client.post(f"{url}?page=2", {**second, "settings-0-level": "low"})
+    assert answer.status_code == 302
+    levels = dict(service.settings.values_list("name", "level"))
+    assert levels == {"a": "high", "aa": "high", "ab": "high", "b": "high", "c": "low"}
+
+
+def test_a_setting_of_a_tool_that_another_page_has_is_refused(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PagedFormSet, "per_page", 1)
+    service = a_service()
+    for name in ("a", "b"):
+        service.settings.create(name=name)
+    url = reverse("admin:mcpconfig_service_change", args=[service.pk])
+    posted = {**read_form(admin_client.get(url)), "settings-1-name": "b"}
+    answer = admin_client.post(url, posted)
+    assert answer.status_code == 200
+    assert "already has settings for this tool" in answer.content.decode()
+    assert service.settings.count() == 2

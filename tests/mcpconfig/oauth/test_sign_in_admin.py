@@ -11,9 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chatapp.models import Member
+from mcpconfig.admin import sign_ins
 from mcpconfig.models import OAuthChallenge, OAuthClient, OAuthGrant, Service
 from mcpconfig.oauth import sign_in_admin
 from mcpconfig.oauth.servers.challenges import record_challenge
+from mcpconfig.oauth.sign_in_admin import SignInCount
 from mcpconfig.oauth.sign_in_status import ConnectionState
 from mcpconfig.secrets import oauth_secrets
 from mcpconfig.values.acting import Acting
@@ -32,9 +34,9 @@ async def connected(service: Service, ada: Acting, bob: Acting, browser: Browser
     return service
 
 
-def page_of(client: Client, service: Service) -> Element:
+def page_of(client: Client, service: Service, query: str = "") -> Element:
     url = reverse("admin:mcpconfig_service_sign_ins", args=[service.pk])
-    answer = client.get(url)
+    answer = client.get(url + query)
     assert answer.status_code == 200
     return parse(answer.content.decode())
 
@@ -44,6 +46,10 @@ def press(client: Client, page: Element, name: str) -> Any:
     form = next(form for form in page.all("form") if name in form.buttons())
     data = {each["name"]: each["value"] for each in form.all("input")}
     return client.post(form["action"], data)
+
+
+def count(service: Service) -> SignInCount:
+    return sign_in_admin.count_sign_ins([service])[service.pk]
 
 
 def row(page: Element, name: str) -> Element:
@@ -84,15 +90,19 @@ def test_no_token_and_no_secret_is_on_the_page(
             ConnectionState.CONNECT_AGAIN,
         ),
         ({"expires_at": timezone.now() - timedelta(hours=1)}, ConnectionState.CONNECTED),
+        ({"access": b""}, ConnectionState.CONNECTED),
+        ({"access": b"", "refresh": b""}, ConnectionState.CONNECT_AGAIN),
+        ({"refresh": b"", "expires_at": None}, ConnectionState.CONNECTED),
     ],
 )
-def test_a_sign_in_that_only_another_one_helps_says_so(
+def test_a_sign_in_that_only_another_one_helps_says_so_and_is_counted(
     connected: Service, fields: dict[str, Any], state: ConnectionState
 ) -> None:
     OAuthGrant.objects.filter(person__username="ada").update(**fields)
     ada, bob = sign_in_admin.list_sign_ins(connected)
     assert (ada.state, ada.is_over) == (state, state == ConnectionState.CONNECT_AGAIN)
     assert bob.state == ConnectionState.CONNECTED
+    assert count(connected) == SignInCount(total=2, ended=int(ada.is_over))
 
 
 def test_what_the_service_wants_beyond_it_is_told(
@@ -101,11 +111,43 @@ def test_what_the_service_wants_beyond_it_is_told(
     async_to_sync(record_challenge)(connected, ada, ['Bearer scope="tools admin"'])
     said = row(page_of(admin_client, connected), "ada").text
     assert "Sign-in needed" in said and "now also requires: tools, admin" in said
+    assert count(connected) == SignInCount(total=2, ended=1)
+
+
+def test_what_the_service_wants_of_the_shared_sign_in_is_counted(
+    connected: Service, ada: Acting
+) -> None:
+    async_to_sync(record_challenge)(connected, ada, ['Bearer scope="admin"'])
+    OAuthGrant.objects.filter(person__username="bob").update(person=None)
+    assert count(connected) == SignInCount(total=2, ended=1)
+    OAuthChallenge.objects.update(person=None)
+    assert count(connected) == SignInCount(total=2, ended=1)
+    assert {
+        each.person is None: each.is_over for each in sign_in_admin.list_sign_ins(connected)
+    } == {
+        True: True,
+        False: False,
+    }
 
 
 def test_a_sign_in_to_an_earlier_address_is_not_listed(connected: Service) -> None:
     OAuthGrant.objects.filter(person__username="ada").update(endpoint="https://old.example/mcp")
     assert [str(each.person) for each in sign_in_admin.list_sign_ins(connected)] == ["bob"]
+    assert count(connected) == SignInCount(total=1)
+
+
+def test_many_sign_ins_are_on_several_pages(
+    connected: Service, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_ins, "SIGN_INS_PER_PAGE", 1)
+    page = page_of(admin_client, connected)
+    assert row(page, "ada") and "bob" not in page.text
+    assert "Page 1 of 2" in page.text
+    (link,) = [each["href"] for each in page.all("a") if each.text == "Next"]
+    second = page_of(admin_client, connected, link)
+    assert "ada" not in second.text
+    press(admin_client, second, "Revoke the sign-in of bob")
+    assert [str(grant.person) for grant in OAuthGrant.objects.all()] == ["ada"]
 
 
 def test_revoke_ends_one_persons_sign_in_here_and_there(

@@ -118,7 +118,7 @@ def test_the_page_costs_the_same_whatever_the_number_of_services(
 ) -> None:
     for number in range(12):
         offers(make(f"s{number}", authentication="oauth_user"), "look", "find")
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(3):
         list_health()
 
 

@@ -102,18 +102,14 @@ def test_a_new_tool_can_be_read_whole_before_it_is_confirmed(
     assert shown.text.count("Then tell nobody") == 1, "the row itself stays short"
 
 
-@pytest.mark.parametrize(
-    "address", ["tooldefinition/", "tooldefinition/{tool}/change/", "service/{service}/change/"]
-)
+@pytest.mark.parametrize("address", ["tooldefinition/", "tooldefinition/{tool}/change/"])
 def test_every_page_of_the_admin_draws_what_a_tool_hides(
     admin_client: Client, service: Service, address: str
 ) -> None:
-    """In lists, on the page of a tool and on the page of its service."""
     schema = {"type": "object", "title": "a\u202eb"}
     words = {"title": "Fi\u202end", "description": "Finds\u202e <b>."}
     [found] = store_tools(service, [tool(name="fi\u202end", input_schema=schema, **words)])
-    asked = address.format(tool=found.pk, service=service.pk)
-    answer = admin_client.get(f"/admin/mcpconfig/{asked}")
+    answer = admin_client.get(f"/admin/mcpconfig/{address.format(tool=found.pk)}")
     pane = parse(answer.content.decode()).one(id="content-main")
     assert "fi⟨U+202E⟩nd" in pane.text
     assert "Finds⟨U+202E⟩ <b>." in pane.text

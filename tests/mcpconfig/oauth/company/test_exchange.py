@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 
 from mcpconfig.models import CompanySignIn, Exchange, OAuthGrant, Service, ToolDefinition
 from mcpconfig.oauth import removal, sign_in_admin
+from mcpconfig.oauth.sign_in_admin import SignInCount
 from mcpconfig.oauth.sign_in_status import ConnectionState, get_sign_in_status
 from mcpconfig.oauth.tokens import get_access_token
 from mcpconfig.secrets import oauth_secrets
@@ -270,6 +271,22 @@ async def test_an_admin_sees_and_ends_a_sign_in_on_any_of_its_services(
     await sync_to_async(sign_in_admin.revoke)(acme.services[1], listed[0].id)
 
     assert (await failure(acme.vault, ada)).kind == "sign_in_needed"
+
+
+@pytest.mark.parametrize(
+    ("hours", "refresh", "is_dead", "ended"),
+    [(1, b"", False, 0), (-1, b"x", False, 0), (-1, b"", False, 1), (1, b"x", True, 1)],
+)
+async def test_company_sign_ins_are_counted_for_each_of_the_services(
+    acme: AtCompany, ada: Acting, hours: int, refresh: bytes, is_dead: bool, ended: int
+) -> None:
+    await acme.sign_in(ada)
+    expires_at = timezone.now() + timedelta(hours=hours)
+    await CompanySignIn.objects.aupdate(expires_at=expires_at, refresh=refresh, is_dead=is_dead)
+    counted = await sync_to_async(sign_in_admin.count_sign_ins)(acme.services)
+    assert counted == {each.pk: SignInCount(total=1, ended=ended) for each in acme.services}
+    (listed,) = await sync_to_async(sign_in_admin.list_sign_ins)(acme.vault)
+    assert listed.is_over == bool(ended)
 
 
 async def test_all_that_waits_for_the_company_goes_on(acme: AtCompany, ada: Acting) -> None:

@@ -1,0 +1,82 @@
+"""The page that asks whether to delete a service: it counts what goes, and loads little of it."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.admin import site
+from django.contrib.admin.utils import get_deleted_objects
+from django.db.models import CASCADE, SET_NULL
+from django.db.models.deletion import get_candidate_relations_to_delete
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from chatapp.models import Member, PolicyRule
+from mcpconfig.admin import deletions
+from mcpconfig.models import Exchange, OAuthClient, OAuthGrant, Service
+from tests import many_rows
+from tests.dom_tree import Element, parse
+from tests.many_rows import Sizes
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+
+
+def open_page(client: Client, service: Service) -> Element:
+    url = reverse("admin:mcpconfig_service_delete", args=[service.pk])
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return parse(answer.content.decode()).one(id="content")
+
+
+def test_it_says_as_much_as_the_page_of_django(admin: Member) -> None:
+    sizes = Sizes(people=6, services=3, tools=40, calls=60, entries=30)
+    rows = many_rows.fill(sizes)
+    # Deleted with a registration that is deleted, and named by the service too.
+    client = OAuthClient.objects.create(service=rows.services[0], kind="registered")
+    OAuthGrant.objects.filter(service=rows.services[1]).update(client=client)
+    request: Any = RequestFactory().get("/")
+    request.user = admin
+    for chosen in (rows.services[:1], rows.services):
+        services = list(Service.objects.filter(pk__in=[each.pk for each in chosen]))
+        _names, counts, missing, protected = deletions.find_deleted(services, request, site)
+        _all, expected, expected_missing, _none = get_deleted_objects(services, request, site)
+        assert counts == expected and missing == expected_missing and protected == []
+
+
+def test_no_relation_protects_a_service() -> None:
+    """The page looks for none."""
+    models = {Service, *(model for model, _path in deletions.find_cascades(Service))}
+    relations = [
+        relation for model in models for relation in get_candidate_relations_to_delete(model._meta)
+    ]
+    assert {getattr(relation, "on_delete", CASCADE) for relation in relations} <= {
+        CASCADE,
+        SET_NULL,
+    }
+
+
+def test_the_first_rows_of_each_kind_are_named(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "MOST_NAMED", 2)
+    for number in range(5):
+        PolicyRule.objects.create(name=f"Rule {number}", effect="deny", service=service)
+    page = open_page(admin_client, service)
+    assert "Policy rules: 5" in page.text or "Rules: 5" in page.text
+    named = page.one("ul", id="deleted-objects")
+    assert [link.text for link in named.all("a")] == ["Shop", "Rule 0", "Rule 1"]
+    assert "and 3 more" in named.text
+
+
+def test_what_an_admin_may_not_delete_prevents_it(admin_client: Client, service: Service) -> None:
+    Exchange.objects.create(service=service, operation_id=uuid.uuid4(), url=service.url)
+    page = open_page(admin_client, service)
+    assert "exchange" in page.one("ul", id="deleted-objects").text
+    url = reverse("admin:mcpconfig_service_delete", args=[service.pk])
+    assert admin_client.post(url, {"post": "yes"}).status_code == 403
+    assert Service.objects.exists()
