@@ -11,12 +11,13 @@ from django.contrib import admin
 from django.contrib.admin.utils import get_last_value_from_parameters
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.contrib.auth import get_user_model
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import ValidationError
 from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.formats import localize
+from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -27,7 +28,8 @@ MOST_SEARCHED = 10_000
 MOST_VALUES_READ = 5_000
 # The help of a search without `exact_fields` and `person_fields`.
 SEARCHES_NEWEST = format_lazy(
-    _lazy("Searches the newest {count} rows that match the filters."), count=localize(MOST_SEARCHED)
+    _lazy("Searches the newest {count} rows that match the filters."),
+    count=lazy(intcomma, str)(MOST_SEARCHED),
 )
 
 
@@ -90,7 +92,7 @@ class BigListMixin:
             "Searches the newest {count} rows that match the filters. A full user name or ID that "
             "this list has finds its rows of any age."
         ),
-        count=localize(MOST_SEARCHED),
+        count=lazy(intcomma, str)(MOST_SEARCHED),
     )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

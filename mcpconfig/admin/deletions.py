@@ -10,15 +10,17 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import CASCADE, Count, Q, QuerySet, Value
 from django.db.models.deletion import get_candidate_relations_to_delete
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+
+from .read_only import ReadOnlyMixin
 
 MOST_NAMED = 20
 # As `ModelAdmin.get_deleted_objects` returns it: what is named, the number of each kind, the kinds
@@ -39,15 +41,21 @@ def find_deleted(rows: Sequence[Any], request: HttpRequest, site: AdminSite) -> 
         each._meta.verbose_name
         for each in registered
         for row in (rows if each is model else (None,))
-        if not site.get_model_admin(each).has_delete_permission(request, row)
+        if not _is_record(each, site)
+        and not site.get_model_admin(each).has_delete_permission(request, row)
     }
     named: list[Any] = [_name(row) for row in rows]
     for each in () if missing else registered[1:]:
         first: list[str] = [_name(row) for row in related[each].order_by("pk")[:MOST_NAMED]]
         if rest := counts[each] - len(first):
-            first.append(_("and %(count)s more") % {"count": localize(rest)})
+            first.append(_("and %(count)s more") % {"count": intcomma(rest)})
         named.append(first)
     return named, {each._meta.verbose_name_plural: counts[each] for each in counts}, missing, []
+
+
+def _is_record(model: Any, site: AdminSite) -> bool:
+    """Whether nobody deletes rows of this model by themselves. They go with what they belong to."""
+    return isinstance(site.get_model_admin(model), ReadOnlyMixin)
 
 
 def _filter_related(model: Any, rows: Sequence[Any]) -> Iterator[tuple[Any, QuerySet[Any]]]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.contrib.auth.models import AbstractUser
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
@@ -14,7 +15,6 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, reverse
-from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -200,7 +200,7 @@ class ServiceAdmin(ServicePages):
         query = {"service__id__exact": service.pk, "is_current__exact": 1}
         address = reverse("admin:mcpconfig_tooldefinition_changelist", query=query)
         count = self.tools(service)
-        text = ngettext("%(number)s tool", "%(number)s tools", count) % {"number": localize(count)}
+        text = ngettext("%(number)s tool", "%(number)s tools", count) % {"number": intcomma(count)}
         return format_html('<a href="{}">{}</a>', address, text)
 
     @admin.display(description=_lazy("Detected transport"))

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.peers.bench import Bench, at_bench
 from tests.peers.serving import Served
 
-from .browser import Visit, button, fill_house
+from .browser import House, Visit, button, fill_house
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
@@ -20,18 +20,18 @@ Member.objects.filter(username="stranger").update(is_staff=%s, rights=%s)
 """
 
 
-@pytest.fixture
-def shop(visit: Visit) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def shop(house: House) -> Iterator[None]:
     """A service with confirmed tools; policy changes need a second admin, and the stranger is
     one."""
-    manage = visit.house.installation.manage
+    manage = house.installation.manage
     with Served(at_bench(Bench())) as served:
         add = ["mcp", "add", "shop", served.url, "--allow-private"]
-        fill_house(visit.house.installation, add, ["mcp", "confirm", "shop"])
+        fill_house(house.installation, add, ["mcp", "confirm", "shop"])
         manage("shell", "-v", "0", "-c", SECOND % (True, True, ["policy"]))
         yield
         manage("shell", "-v", "0", "-c", SECOND % (False, False, []))
-        fill_house(visit.house.installation, ["mcp", "remove", "shop"])
+        fill_house(house.installation, ["mcp", "remove", "shop"])
 
 
 def draft_rule(tab: Page) -> str:

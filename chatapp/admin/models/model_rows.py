@@ -11,7 +11,6 @@ from django.contrib.auth.models import Group
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
-from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
@@ -90,8 +89,8 @@ def _describe_price(model: ListedModel) -> str:
     if model.price is None:
         return ""
     return _("$%(input)s in, $%(output)s out") % {
-        "input": localize(_shorten(model.price.input)),
-        "output": localize(_shorten(model.price.output)),
+        "input": intcomma(_shorten(model.price.input)),
+        "output": intcomma(_shorten(model.price.output)),
     }
 
 

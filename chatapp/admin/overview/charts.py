@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, F, FilteredRelation, Q, Sum
 from django.db.models.functions import TruncDate, TruncHour
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format, localize, number_format
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -106,15 +107,15 @@ def _draw_calls() -> Chart:
     ) % {
         "first": names[0],
         "last": names[-1],
-        "ran": localize(sum(ran)),
-        "asked": localize(sum(asked)),
-        "refused": localize(sum(refused)),
-        "most": localize(max(total)),
+        "ran": intcomma(sum(ran)),
+        "asked": intcomma(sum(asked)),
+        "refused": intcomma(sum(refused)),
+        "most": intcomma(max(total)),
     }
     return Chart(
         name="calls",
         title=_("Calls and decisions a day"),
-        figure=localize(whole),
+        figure=intcomma(whole),
         about=about,
         summary=summary,
         plot=plot,
@@ -140,7 +141,7 @@ def _draw_questions(admin: Member) -> Chart:
         rows.append((text % {"count": len(others)}, float(sum(number for _n, number in others))))
     whole = sum(number for _name, number in people)
     about = ngettext("question in %(days)s days", "questions in %(days)s days", whole)
-    listed = ", ".join(f"{name} {localize(int(number))}" for name, number in rows)
+    listed = ", ".join(f"{name} {intcomma(int(number))}" for name, number in rows)
     summary = _("Questions in the last %(days)s days. %(people)s.")
     address = reverse("admin:chatapp_approval_changelist")
     link = _("View approvals")
@@ -149,12 +150,12 @@ def _draw_questions(admin: Member) -> Chart:
     return Chart(
         name="questions",
         title=_("Questions per person"),
-        figure=localize(whole),
+        figure=intcomma(whole),
         about=about % {"days": QUESTION_DAYS},
         summary=summary % {"days": QUESTION_DAYS, "people": listed or _("None")},
         plot=draw_rows(rows, _write_short),
         head=[_("Member"), _("Questions")],
-        rows=[[name, localize(int(number))] for name, number in rows],
+        rows=[[name, intcomma(int(number))] for name, number in rows],
         address=address,
         link=link,
     )
@@ -179,7 +180,7 @@ def _draw_cost() -> Chart:
     address, link = reverse("admin:chatapp_usageofday_changelist"), _("View usage")
     if not spent:
         numbers: list[float] = [float(tokens[day]) for day in days]
-        whole = localize(int(sum(numbers)))
+        whole = intcomma(int(sum(numbers)))
         return Chart(
             name="cost",
             title=_("Tokens a day"),
@@ -230,10 +231,10 @@ def _draw_turns() -> Chart:
     return Chart(
         name="turns",
         title=_("Turns an hour"),
-        figure=localize(whole),
+        figure=intcomma(whole),
         about=about % {"hours": HOURS},
         summary=_("Turns started an hour since %(first)s. Most in one hour: %(most)s.")
-        % {"first": names[0], "most": localize(max(numbers))},
+        % {"first": names[0], "most": intcomma(max(numbers))},
         plot=draw_line(names, [float(number) for number in numbers], _write_short),
         head=[_("Hour"), _("Turns")],
         rows=_build_rows(names, numbers),
@@ -254,11 +255,11 @@ def _write_short(number: float) -> str:
     """Return the number for an axis: 1500 is 1.5k."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:
-            return f"{localize(round(number / size, 1)).removesuffix('.0')}{letter}"
-    return localize(round(number, 2) if number % 1 else int(number))
+            return f"{intcomma(round(number / size, 1)).removesuffix('.0')}{letter}"
+    return intcomma(round(number, 2) if number % 1 else int(number))
 
 
 def _build_rows(names: Sequence[str], *columns: Sequence[int]) -> list[list[str]]:
     return [
-        [name, *(localize(column[index]) for column in columns)] for index, name in enumerate(names)
+        [name, *(intcomma(column[index]) for column in columns)] for index, name in enumerate(names)
     ]

@@ -10,10 +10,11 @@ from typing import Any
 
 from axes.models import AccessAttempt
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format, localize
+from django.utils.formats import date_format
 from django.utils.timesince import timesince
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
@@ -167,8 +168,8 @@ def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
     if calls.get("failed"):
         title = _("%(service)s fails: %(failed)s of %(total)s calls in 24 hours") % {
             "service": service,
-            "failed": localize(calls["failed"]),
-            "total": localize(calls["total"]),
+            "failed": intcomma(calls["failed"]),
+            "total": intcomma(calls["total"]),
         }
     fact = [str(error.get("message", ""))]
     if since is not None:
@@ -208,7 +209,7 @@ def _list_tool_needs(may_change: bool) -> Iterator[Need]:
 
 
 def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> Need:
-    number, values = row["number"], {"service": service, "count": localize(row["number"])}
+    number, values = row["number"], {"service": service, "count": intcomma(row["number"])}
     if row["is_changed"]:
         title = ngettext(
             "%(service)s changed %(count)s tool", "%(service)s changed %(count)s tools", number
@@ -233,7 +234,7 @@ def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> N
         tone="medium",
         icon="tools",
         title=title % values,
-        fact=fact % {"tool": row["example"], "rest": localize(rest)},
+        fact=fact % {"tool": row["example"], "rest": intcomma(rest)},
         action=action if may_change else _("Open service"),
         address=_get_address(row["service_id"], "tools", may_change),
         key=f"{number} {row['latest']}",
@@ -273,7 +274,7 @@ def _list_approval_needs() -> Iterator[Need]:
 
 def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[Approval]) -> Need:
     oldest = min(rows, key=lambda row: row.created_at)
-    count = localize(len(rows)) + ("+" if len(rows) == APPROVALS_MAX else "")
+    count = intcomma(len(rows)) + ("+" if len(rows) == APPROVALS_MAX else "")
     fact = _("The oldest is %(tool)s for %(person)s. It has waited %(time)s.") % {
         "tool": oldest.tool_call.tool_id,
         "person": oldest.tool_call.turn.conversation.owner.display_name,
@@ -325,7 +326,7 @@ def _list_outcome_needs(attention: Attention) -> Iterator[Need]:
                 "%(count)s calls have an unknown outcome",
                 count,
             )
-            % {"count": localize(count)},
+            % {"count": intcomma(count)},
             fact=_("The member says in the chat whether it worked. Their answer waits until then."),
             action=_("View calls"),
             address=reverse("admin:chatapp_toolcall_changelist") + "?state__exact=unknown",
@@ -344,7 +345,7 @@ def _list_turn_needs(running: Running) -> Iterator[Need]:
                 "%(count)s turns run without a worker",
                 running.abandoned,
             )
-            % {"count": localize(running.abandoned)},
+            % {"count": intcomma(running.abandoned)},
             fact=_("A running server continues them within half a minute. If not, start one."),
             action=_("View turns"),
             address=reverse("admin:chatapp_turn_changelist") + "?state__exact=running",
@@ -366,7 +367,7 @@ def _list_allowance_needs() -> Iterator[Need]:
             tone="high" if use.share >= 1 else "medium",
             icon="coin",
             title=_("%(percent)s %% of %(allowance)s is used")
-            % {"percent": localize(int(use.share * 100)), "allowance": whose},
+            % {"percent": intcomma(int(use.share * 100)), "allowance": whose},
             fact=_describe_use(use),
             action=_("Change allowance"),
             address=reverse("admin:chatapp_allowance_change", args=[allowance.pk]),
@@ -377,12 +378,12 @@ def _list_allowance_needs() -> Iterator[Need]:
 def _describe_use(use: AllowanceUse) -> str:
     allowance, parts = use.allowance, []
     if allowance.tokens:
-        values = {"used": localize(use.tokens), "limit": localize(allowance.tokens)}
+        values = {"used": intcomma(use.tokens), "limit": intcomma(allowance.tokens)}
         parts.append(_("%(used)s of %(limit)s tokens this month.") % values)
     if allowance.cost:
         values = {
-            "used": localize(round(use.cost, 2)),
-            "limit": localize(allowance.cost),
+            "used": intcomma(round(use.cost, 2)),
+            "limit": intcomma(allowance.cost),
             "currency": allowance.currency,
         }
         parts.append(_("%(used)s of %(limit)s %(currency)s this month.") % values)
@@ -463,7 +464,7 @@ def _list_sign_in_needs() -> Iterator[Need]:
                 "%(count)s failed sign-ins for %(name)s",
                 many[name],
             )
-            % {"count": localize(many[name]), "name": name},
+            % {"count": intcomma(many[name]), "name": name},
             fact=_("In the last day. After %(limit)s failures in a row, sign-in pauses.")
             % {"limit": settings.AXES_FAILURE_LIMIT},
             action=_("Open member"),
@@ -477,7 +478,7 @@ def _list_sign_in_needs() -> Iterator[Need]:
             rank=27,
             tone="medium",
             icon="key",
-            title=_("%(count)s failed sign-ins with other names") % {"count": localize(strangers)},
+            title=_("%(count)s failed sign-ins with other names") % {"count": intcomma(strangers)},
             fact=_("Somebody may be guessing names. Each address is limited."),
             action=_("View members"),
             address=reverse("admin:chatapp_member_changelist"),
@@ -500,7 +501,7 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
         title=ngettext(
             "%(count)s background task failed", "%(count)s background tasks failed", count
         )
-        % {"count": localize(count)},
+        % {"count": intcomma(count)},
         fact=_("Last failure: %(time)s. For example: %(task)s.")
         % {"time": moment or "–", "task": str(last["path"]).rsplit(".", 1)[-1]},
         action=_("View tasks"),

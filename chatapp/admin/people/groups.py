@@ -5,10 +5,10 @@ from typing import Any, cast
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as PermissionGroupAdmin
 from django.contrib.auth.models import Group
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -90,7 +90,7 @@ class GroupAdmin(TestedSavesMixin, PermissionGroupAdmin):
     def members_link(self, group: Any) -> SafeString:
         """Lead to the members of a large group."""
         address = reverse("admin:chatapp_member_changelist", query={"group": group.pk})
-        text = _("View %(count)s members") % {"count": localize(group.size)}
+        text = _("View %(count)s members") % {"count": intcomma(group.size)}
         how = _("To add or remove a member of a large group, change the groups of the member.")
         return format_html('<a href="{}">{}</a>. {}', address, text, how)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -204,7 +205,7 @@ def _build_simulation(change: PolicyChange, person: Member) -> dict[str, Any]:
         "since": since,
         "changed": found["changed"],
         "figures": [
-            (title, localize(found["after"][name]), _compare(found, name))
+            (title, intcomma(found["after"][name]), _compare(found, name))
             for name, title, _role in EFFECTS
         ],
         "bars": [
@@ -223,7 +224,7 @@ def _compare(found: dict[str, Any], effect: str) -> str:
     if not difference:
         return _("no change")
     text = _("%(number)s more") if difference > 0 else _("%(number)s fewer")
-    return text % {"number": localize(abs(difference))}
+    return text % {"number": intcomma(abs(difference))}
 
 
 def _list_parts(counts: dict[str, int], calls: int) -> Iterator[tuple[str, str, str]]:
@@ -236,7 +237,7 @@ def _list_parts(counts: dict[str, int], calls: int) -> Iterator[tuple[str, str, 
 
 
 def _describe_bar(counts: dict[str, int]) -> str:
-    values = {name: localize(number) for name, number in counts.items()}
+    values = {name: intcomma(number) for name, number in counts.items()}
     return _("%(allow)s run, %(ask)s ask, %(deny)s are refused") % values
 
 
@@ -246,7 +247,7 @@ def _list_people(found: dict[str, Any], weeks: float) -> Iterator[tuple[str, str
     others = found["others"]
     if others["count"]:
         text = ngettext("%(count)s other", "%(count)s others", others["count"])
-        name = text % {"count": localize(others["count"])}
+        name = text % {"count": intcomma(others["count"])}
         rows.append((name, others["before"], others["after"]))
     for name, before, after in rows:
         now, then = before / weeks, after / weeks
@@ -280,12 +281,12 @@ def _list_track(
     change: PolicyChange, proposal: Proposal, tests: dict[str, Any]
 ) -> Iterator[TrackStep]:
     number = len(proposal.steps)
-    text = ngettext("%(count)s edit", "%(count)s edits", number) % {"count": localize(number)}
+    text = ngettext("%(count)s edit", "%(count)s edits", number) % {"count": intcomma(number)}
     yield TrackStep(title=_("Draft"), about=text, state="done" if number else "next")
     is_current = bool(tests) and change.checked_for == proposal.version
     broken = tests.get("broken", 0)
     failing = ngettext("%(count)s test fails", "%(count)s tests fail", broken)
-    about = failing % {"count": localize(broken)} if broken else _("none fails newly")
+    about = failing % {"count": intcomma(broken)} if broken else _("none fails newly")
     waits = _("not run yet")
     yield TrackStep(
         title=_("Tests"),
@@ -313,7 +314,7 @@ def _count_questions(change: PolicyChange) -> str:
         text = ngettext("%(number)s more question", "%(number)s more questions", difference)
     else:
         text = ngettext("%(number)s fewer question", "%(number)s fewer questions", -difference)
-    return text % {"number": localize(abs(difference))}
+    return text % {"number": intcomma(abs(difference))}
 
 
 def _switches_second_on(proposal: Proposal) -> bool:

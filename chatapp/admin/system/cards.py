@@ -9,12 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db import connection
 from django.db.models import Count, Min, Q, Sum
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format, localize
+from django.utils.formats import date_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
@@ -137,14 +138,14 @@ def _build_work() -> Card:
             name=_("Turns"),
             value=_("%(running)s running, %(queued)s queued, %(waiting)s waiting for a person")
             % {
-                "running": localize(running.running),
-                "queued": localize(running.queued),
-                "waiting": localize(running.waiting),
+                "running": intcomma(running.running),
+                "queued": intcomma(running.queued),
+                "waiting": intcomma(running.waiting),
             },
         ),
         Row(
             name=_("Servers that have a turn"),
-            value=localize(running.workers),
+            value=intcomma(running.workers),
             note=_("A server without a turn is not counted."),
         ),
     ]
@@ -152,7 +153,7 @@ def _build_work() -> Card:
         rows.append(
             Row(
                 name=_("Turns without a server"),
-                value=localize(running.abandoned),
+                value=intcomma(running.abandoned),
                 note=_("Another server takes them over within seconds."),
                 tone="warn",
             )
@@ -183,7 +184,7 @@ def _list_task_rows() -> Iterator[Row]:
     yield Row(
         name=_("Background tasks"),
         value=_("%(ready)s waiting, %(running)s running, %(failed)s failed")
-        % {name: localize(counts[name]) for name in ("ready", "running", "failed")},
+        % {name: intcomma(counts[name]) for name in ("ready", "running", "failed")},
         note=_("The oldest has waited for %(time)s.") % {"time": timesince(oldest)}
         if is_late
         else "",
@@ -244,7 +245,7 @@ def _build_storage() -> Card:
                 "%(count)s objects outside the database",
                 outside,
             )
-            % {"count": localize(outside)},
+            % {"count": intcomma(outside)},
         ),
         _build_disk_row(),
     ]
@@ -282,7 +283,7 @@ def _build_retention() -> Card:
         Row(name=_("Traces"), value=_write_days(settings.TRACE_DAYS), note="TRACE_DAYS"),
         Row(
             name=_("Traces of each service"),
-            value=localize(settings.TRACE_EXCHANGES),
+            value=intcomma(settings.TRACE_EXCHANGES),
             note="TRACE_EXCHANGES",
         ),
         Row(
@@ -339,7 +340,7 @@ def _build_log() -> Card:
     rows = [
         Row(
             name=_("Entries"),
-            value=localize(end.position),
+            value=intcomma(end.position),
             note=end.hash[:16],
         ),
         Row(
@@ -371,7 +372,7 @@ def _build_log() -> Card:
 
 # --- values as text ----------------------------------------------------------------------------
 def _count_files(count: int) -> str:
-    return ngettext("%(count)s file", "%(count)s files", count) % {"count": localize(count)}
+    return ngettext("%(count)s file", "%(count)s files", count) % {"count": intcomma(count)}
 
 
 def _write_size(size: int) -> str:
@@ -380,7 +381,7 @@ def _write_size(size: int) -> str:
 
 def _write_days(days: float) -> str:
     whole = int(days) if days == int(days) else days
-    return ngettext("%(days)s day", "%(days)s days", int(days)) % {"days": localize(whole)}
+    return ngettext("%(days)s day", "%(days)s days", int(days)) % {"days": intcomma(whole)}
 
 
 def _write_seconds(seconds: float) -> str:

@@ -135,10 +135,10 @@ async def shown_and_sent(
 @pytest.mark.parametrize(
     "seeds",
     [
-        range(400),
+        range(160),
         *(
-            pytest.param(range(n, n + 1_920), marks=pytest.mark.long)
-            for n in range(400, 10_000, 1_920)
+            pytest.param(range(n, n + 1_968), marks=pytest.mark.long)
+            for n in range(160, 10_000, 1_968)
         ),
     ],
     ids=lambda seeds: f"{seeds.start} to {seeds.stop}",

@@ -1,6 +1,5 @@
 """The page that asks whether to delete a service: it counts what goes, and loads little of it."""
 
-import uuid
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ from django.db.models.deletion import get_candidate_relations_to_delete
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from chatapp.models import Member, PolicyRule
+from chatapp.models import LogEntry, Member, PolicyRule, ToolCall
 from mcpconfig.admin import deletions
-from mcpconfig.models import Exchange, OAuthClient, OAuthGrant, Service
+from mcpconfig.models import OAuthClient, OAuthGrant, Service, ToolDefinition
 from tests import many_rows
+from tests.conftest import signed_in
 from tests.dom_tree import Element, parse
 from tests.many_rows import Sizes
 
@@ -45,7 +45,33 @@ def test_it_says_as_much_as_the_page_of_django(admin: Member) -> None:
         services = list(Service.objects.filter(pk__in=[each.pk for each in chosen]))
         _names, counts, missing, protected = deletions.find_deleted(services, request, site)
         _all, expected, expected_missing, _none = get_deleted_objects(services, request, site)
-        assert counts == expected and missing == expected_missing and protected == []
+        records = {"tool definition", "exchange"}
+        assert counts == expected and missing == expected_missing - records and protected == []
+
+
+def test_a_service_is_deleted_with_its_tools_and_records(admin_client: Client) -> None:
+    """Its calls stay, and the log says who deleted it."""
+    rows = many_rows.fill(Sizes(people=2, services=2, tools=10, calls=20, entries=10))
+    service, calls = rows.services[0], ToolCall.objects.count()
+    url = reverse("admin:mcpconfig_service_delete", args=[service.pk])
+    assert admin_client.post(url, {"post": "yes"}).status_code == 302
+    assert not Service.objects.filter(pk=service.pk).exists()
+    assert not ToolDefinition.objects.filter(service_id=service.pk).exists()
+    assert ToolCall.objects.count() == calls
+    entry = LogEntry.objects.filter(kind="service.changed").order_by("-position").first()
+    assert entry is not None and entry.actor_name == "admin"
+
+
+def test_what_an_admin_may_not_delete_keeps_the_service(service: Service) -> None:
+    PolicyRule.objects.create(name="Ask", effect="ask", service=service)
+    clerk = Member.objects.create_user(
+        "clerk", password="clerk-password", is_staff=True, rights=["services"]
+    )
+    client = signed_in(clerk)
+    assert "rule" in open_page(client, service).one("ul", id="deleted-objects").text
+    url = reverse("admin:mcpconfig_service_delete", args=[service.pk])
+    assert client.post(url, {"post": "yes"}).status_code == 403
+    assert Service.objects.filter(pk=service.pk).exists()
 
 
 def test_no_relation_protects_a_service() -> None:
@@ -71,12 +97,3 @@ def test_the_first_rows_of_each_kind_are_named(
     named = page.one("ul", id="deleted-objects")
     assert [link.text for link in named.all("a")] == ["Shop", "Rule 0", "Rule 1"]
     assert "and 3 more" in named.text
-
-
-def test_what_an_admin_may_not_delete_prevents_it(admin_client: Client, service: Service) -> None:
-    Exchange.objects.create(service=service, operation_id=uuid.uuid4(), url=service.url)
-    page = open_page(admin_client, service)
-    assert "exchange" in page.one("ul", id="deleted-objects").text
-    url = reverse("admin:mcpconfig_service_delete", args=[service.pk])
-    assert admin_client.post(url, {"post": "yes"}).status_code == 403
-    assert Service.objects.exists()
