@@ -8,9 +8,11 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
+import limits.storage.memory
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
@@ -156,6 +158,13 @@ def _own_runtime() -> Iterator[None]:
     with using_runtime(Runtime(demo_listener=shared.demo_listener)) as own:
         yield
     shared.demo_listener = own.demo_listener
+
+
+@pytest.fixture(autouse=True)
+def _one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of a test count for one minute: with the next one, fewer would count."""
+    now = time.time()
+    monkeypatch.setattr(limits.storage.memory, "time", SimpleNamespace(time=lambda: now))
 
 
 def signed_in(person: Member) -> Client:

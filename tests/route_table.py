@@ -361,8 +361,7 @@ ROUTES: dict[str, Route] = {
     "mfa_add_webauthn": RECENT,
     "mfa_edit_webauthn": RECENT_OWN,
     "mfa_remove_webauthn": RECENT_OWN,
-    # There is no LDAP directory in the world.
-    "connect-ldap": page(methods="GET HEAD POST", get=404, post=404),
+    "connect-ldap": page(methods="GET HEAD POST", get=302, post=302),
     "disconnect-provider": own_button(ids={"account_id": "provider_account"}),
     "download-data": button(),
     "delete-account": page(methods="GET HEAD POST", get=302, post=302),

@@ -24,7 +24,7 @@ from django.template import defaultfilters
 from django.test import Client
 from django.urls import URLPattern, URLResolver, clear_url_caches, get_resolver, path, reverse
 
-from chatapp import urls
+from chatapp import middleware, urls
 from chatapp.audit import chat_access
 from chatapp.models import (
     AccessToken,
@@ -44,8 +44,10 @@ from chatapp.models import (
     ToolCall,
 )
 from chatapp.server.database import close_threads
+from chatapp.views import access
 from mcpconfig.models import Service, ToolDefinition
 
+from .chatapp.accounts.ldap_setting import configure
 from .conftest import signed_in
 from .markup_in_attributes import HOSTILE, find_markup_in_attributes
 from .route_table import (
@@ -83,6 +85,7 @@ def world(
 ) -> Iterator[World]:
     """Operations on services write from threads of their own, so no transaction is around them."""
     settings.PUBLIC_URL = "https://chat.example"  # only then is there a document about the client
+    configure(settings, {}, id="directory")
     yield build_world(owner, stranger, admin)
     close_threads()
 
@@ -266,6 +269,7 @@ def failures_of_others(world: World, names: Iterable[str] = ROUTES) -> list[str]
                     failures.append(f"{what}: {answer.status_code} instead of {expected}")
                 is_own_page = route.access is Access.MEMBER
                 failures += leaks(answer, what, watch, allows_new=is_own_page)
+                failures += copies(answer, what)
             failures += changes(who, watch, is_end=True)
     return failures
 
@@ -280,6 +284,13 @@ def leaks(answer: Any, what: str, watch: Watch, *, allows_new: bool = False) -> 
 def changes(what: str, watch: Watch, **how: bool) -> Iterator[str]:
     if tables := watch.changed_tables(**how):
         yield f"{what}: changes {', '.join(tables)}"
+
+
+def copies(answer: Any, what: str) -> Iterator[str]:
+    """An answer to a session that a cache may keep: page, error, redirect or file."""
+    kept = answer.get("Cache-Control", "")
+    if "no-store" not in kept:
+        yield f"{what}: {answer.status_code} may be kept by a cache: {kept or 'nothing is said'}"
 
 
 def content_of(answer: Any) -> bytes:
@@ -331,27 +342,20 @@ def test_the_owner_gets_what_the_table_says(world: World) -> None:
             failures.append(f"{method} {name}: {answer.status_code} instead of {expected}")
         if MARK.encode() in content_of(answer):
             shown.add(name)
+        failures += copies(answer, f"{method} {name}")
     report(failures)
     assert len(shown) > 20, "The owner's texts are hardly shown, so nobody can be seen to see them."
 
 
 def test_nothing_that_is_answered_to_a_session_is_kept_by_a_cache(world: World) -> None:
-    """Pages, errors, redirects and files alike, also in the admin."""
-    failures = []
-
-    def check(answer: Any, what: str) -> None:
-        if "no-store" not in answer.get("Cache-Control", ""):
-            failures.append(f"{what}: {answer.status_code}, {answer.get('Cache-Control')}")
-
-    admin_client = signed_in(world.admin)
-    admin_client.raise_request_exception = False
-    for name, address in admin_pages(world):
-        if name != "logout":
-            check(admin_client.get(address), f"{address} ({name})")
+    """Public and unknown addresses; the sweeps above and of the admin look at all others."""
+    failures: list[str] = []
     for who, person in {"the owner": world.owner, "a stranger": world.stranger}.items():
-        for name, _route, method in requests_to(Access.MEMBER, Access.OWNER, Access.ANYBODY):
-            check(send(signed_in(person), world, name, method), f"{method} {name} by {who}")
-        check(signed_in(person).get("/nowhere/"), f"an unknown address by {who}")
+        client = signed_in(person)
+        for name, _route, method in requests_to(Access.ANYBODY):
+            answer = send(signed_in(person), world, name, method)
+            failures += copies(answer, f"{method} {name} by {who}")
+        failures += copies(client.get("/nowhere/"), f"an unknown address by {who}")
     report(failures)
 
 
@@ -535,6 +539,8 @@ def test_an_admin_opens_every_page_of_the_admin(world: World) -> None:
         opened += answer.status_code == 200
         if answer.status_code >= 500:
             failures.append(f"{address} ({name}): {answer.status_code}")
+        if name != "logout":
+            failures += copies(answer, f"{address} ({name})")
     report(failures)
     assert opened > 100
 
@@ -606,6 +612,15 @@ def test_a_page_that_forgets_whose_row_it_is_is_reported(
     assert "GET chat-instructions by a stranger: 200 instead of 404" in found
     assert "GET chat-instructions by an admin: shows something of the owner's" in found
     assert any(each.startswith("POST mode by a stranger: changes ") for each in found)
+
+
+def test_a_page_that_a_cache_may_keep_is_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (middleware, access):
+        monkeypatch.setattr(module, "add_never_cache_headers", lambda _response: None)
+    found = failures_of_others(world, ("chat-instructions",))
+    assert any("may be kept by a cache" in each for each in found)
 
 
 def test_a_page_that_forgets_to_ask_for_a_sign_in_is_reported(
