@@ -8,7 +8,6 @@ that the benchmark itself runs must be noticed. Run it on a machine that does no
 
 import argparse
 import asyncio
-import shutil
 import tempfile
 import uuid
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from playwright.async_api import Page, async_playwright
 
 from chatapp.providers.estimate import count_text_tokens
-from tests.flows.browser import ARGUMENTS
+from tests.flows.browser import ARGUMENTS, find_chromium
 from tests.flows.server import database
 
 from .fast_model import MAX_CHUNKS, make_chunk
@@ -46,9 +45,7 @@ async def measure(ours: Ours, chunks: int, rate: int) -> list[Figure]:
     tab = await ours.open_tab()
     assert isinstance(tab, OurTab)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=ARGUMENTS
-        )
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
         page = await browser.new_page(base_url=ours.address)
         cookies = (pair.strip().split("=", 1) for pair in ours.cookies.split(";"))
         await page.context.add_cookies(

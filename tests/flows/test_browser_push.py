@@ -2,14 +2,17 @@
 on the internet, so the browser is given a subscription."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from chatapp.notifications.push_messages import PushMessage
+from tests.peers.installing import Unavailable, debian_program
 
-from .browser import Visit, button
+from .browser import ARGUMENTS, House, Visit, Witness, button
 
 pytestmark = pytest.mark.gate
 # An address that this server may not send to, and one that it may: nothing is sent in this test.
@@ -125,9 +128,25 @@ def test_the_worker_keeps_static_files_only(visit: Visit) -> None:
     assert all(re.fullmatch(r"/static/.+\.[0-9a-f]{12}\.\w+", path) for path in kept[1]), kept
 
 
-def test_the_worker_shows_a_message_and_a_click_opens_its_path(visit: Visit) -> None:
+@pytest.fixture
+def whole_visit(chromium: Browser, house: House) -> Iterator[Visit]:
+    """A visit in Chromium with its window, which alone shows notifications."""
+    try:
+        path = debian_program("chromium")
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    browser = chromium.browser_type.launch(executable_path=path, args=ARGUMENTS)
+    visit = Visit(browser, house, Witness(urlsplit(house.server.address).netloc))
+    yield visit
+    visit.close()
+    browser.close()
+    visit.witness.assert_clean()
+
+
+@pytest.mark.long
+def test_the_worker_shows_a_message_and_a_click_opens_its_path(whole_visit: Visit) -> None:
     """Chromium delivers the message to the real worker, as after it arrived and was decrypted."""
-    tab = open_section(visit)
+    tab = open_section(whole_visit)
     tab.context.grant_permissions(["notifications"])
     turn_on(tab)
     expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()

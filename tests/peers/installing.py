@@ -54,7 +54,7 @@ NPM = {
 
 
 # Programs of Debian's packages of the same name, for the machine: only root can install them.
-DEBIAN = ["firefox-esr", "slapd"]
+DEBIAN = ["chromium", "firefox-esr", "slapd"]
 # What has to be on the machine before an environment of Python can be built.
 HEADERS = {"ldap": ["gcc", "libldap2-dev", "libsasl2-dev"]}
 # Otherwise Debian sets up a directory and starts it.

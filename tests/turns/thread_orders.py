@@ -6,7 +6,8 @@ nobody between) and goes on when it is its turn: what it read may be old by the 
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection
@@ -56,15 +57,35 @@ class Order:
             self._changed.notify_all()
         assert mine.wait(STEP_SECONDS), "It never was its turn."
 
+    @contextmanager
+    def _stopping_before_begin(self, number: int) -> Iterator[None]:
+        """On SQLite, a thread takes its turn among the transactions of this process before it
+        executes BEGIN, and would keep it while it stops there."""
+        wrapper: Any = connection
+        if connection.vendor != "sqlite":
+            yield
+            return
+        begin = wrapper._start_transaction_under_autocommit
+
+        def stop_and_begin() -> None:
+            self._arrive(number)
+            begin()
+
+        wrapper._start_transaction_under_autocommit = stop_and_begin
+        try:
+            yield
+        finally:
+            wrapper._start_transaction_under_autocommit = begin
+
     def _live(self, number: int, act: Act) -> None:
         def before(execute: Any, sql: str, *rest: Any) -> Any:
-            if not connection.in_atomic_block:
+            if not (connection.in_atomic_block or sql.startswith("BEGIN")):
                 self._arrive(number)
             return execute(sql, *rest)
 
         try:
             self._arrive(number)
-            with connection.execute_wrapper(before):
+            with connection.execute_wrapper(before), self._stopping_before_begin(number):
                 act()
         except Exception as failure:
             self.failures.append(failure)
