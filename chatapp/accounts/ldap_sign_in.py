@@ -157,7 +157,11 @@ class EntryReader(backend.LDAPBackend):  # type: ignore[misc]  # django-auth-lda
         self.settings = config.LDAPSettings(defaults=_build_settings(provider, address))
 
     def get_or_build_user(self, username: str, ldap_user: Any) -> tuple[Person, bool]:
-        return Person(_read_claims(self.provider, username, ldap_user)), False
+        try:
+            return Person(_read_claims(self.provider, username, ldap_user)), False
+        except REFUSALS as error:
+            # The password was right, so this refuses the account of this server.
+            raise EntryError(_describe(error)) from error
 
 
 backend.ldap_error.connect(_note_problem, sender=EntryReader, dispatch_uid="note-ldap-problem")
