@@ -8,6 +8,7 @@ provider of this kind is configured.
 """
 
 import logging
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ ATTRIBUTES = {
 }
 # What posixGroup compares.
 POSIX_ATTRIBUTES = ("uid", "gidNumber")
+# What a username here cannot have. For such a name, allauth would take a first name, which may be
+# the username of somebody else in the directory.
+NOT_IN_NAMES = re.compile(r"[^\w.@+-]")
+MAX_NAME = 150
 # Answers of a directory about this person and their password. Any other one is a failure.
 REFUSALS = (
     ldap.INVALID_CREDENTIALS,
@@ -176,7 +181,7 @@ def _read_claims(provider: SignInProvider, typed_name: str, ldap_user: Any) -> d
             values = _find_values(provider, attributes, name)[1]
             claims[name] = next((each for each in values if isinstance(each, str)), "")
     claims["uid"] = _read_id(*_find_values(provider, attributes, "uid"))
-    claims["username"] = claims["username"] or typed_name
+    claims["username"] = NOT_IN_NAMES.sub("_", claims["username"] or typed_name)[:MAX_NAME]
     has_groups = provider.ldap is not None and provider.ldap.group_base
     claims["groups"] = sorted(filter(None, ldap_user.group_names)) if has_groups else []
     return claims

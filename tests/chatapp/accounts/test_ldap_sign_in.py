@@ -114,6 +114,12 @@ def test_a_first_sign_in_makes_an_account(
     assert LogEntry.objects.filter(kind=Kind.PROVIDER_ADDED).exists()
 
 
+def test_a_name_with_other_letters_takes_nobody_elses(directory: Directory) -> None:
+    directory.add_person("a. o'neill", givenName="Ada")
+    assert come_in("a. o'neill", "a. o'neill-password")[1].username == "a._o_neill"
+    assert come_in()[1].username == "ada"
+
+
 def test_each_sign_in_takes_the_groups(directory: Directory, settings: Any) -> None:
     point_at(settings, directory, groups={"chat": "Chat", "staff": "Staff"})
     _client, member = come_in()
