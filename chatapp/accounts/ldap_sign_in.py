@@ -161,6 +161,16 @@ class EntryReader(backend.LDAPBackend):  # type: ignore[misc]  # django-auth-lda
         self.provider = provider
         self.settings = config.LDAPSettings(defaults=_build_settings(provider, address))
 
+    def authenticate_ldap_user(self, ldap_user: Any, password: str) -> Any:
+        try:
+            return super().authenticate_ldap_user(ldap_user, password)
+        finally:
+            # The objects of the library refer to each other, so that the connection would stay
+            # open until garbage is collected.
+            if ldap_user._connection is not None:
+                with suppress(ldap.LDAPError):
+                    ldap_user._connection.unbind_s()
+
     def get_or_build_user(self, username: str, ldap_user: Any) -> tuple[Person, bool]:
         try:
             return Person(_read_claims(self.provider, username, ldap_user)), False

@@ -431,6 +431,21 @@ def test_an_account_of_the_server_that_is_refused_is_no_wrong_password(
     assert_refused(client, sign_in(client, "ada", "wrong"), 422, WRONG)
 
 
+def test_each_connection_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    kind = ldap.ldapobject.SimpleLDAPObject
+    unbind = kind.unbind_s
+
+    def note(connection: Any) -> None:
+        closed.append(connection)
+        unbind(connection)
+
+    monkeypatch.setattr(kind, "unbind_s", note)
+    sign_in(client, "ada", "wrong")
+    come_in()
+    assert len(closed) == 2
+
+
 def test_the_next_address_is_tried(directory: Directory, settings: Any) -> None:
     point_at(settings, directory, {"addresses": ("ldap://127.0.0.1:1", directory.plain)})
     come_in()
