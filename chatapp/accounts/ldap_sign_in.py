@@ -8,6 +8,7 @@ provider of this kind is configured.
 """
 
 import logging
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ ATTRIBUTES = {
 }
 # What posixGroup compares.
 POSIX_ATTRIBUTES = ("uid", "gidNumber")
+# What a username here cannot have. For such a name, allauth would take a first name, which may be
+# the username of somebody else in the directory.
+NOT_IN_NAMES = re.compile(r"[^\w.@+-]")
+MAX_NAME = 150
 # Answers of a directory about this person and their password. Any other one is a failure.
 REFUSALS = (
     ldap.INVALID_CREDENTIALS,
@@ -156,8 +161,22 @@ class EntryReader(backend.LDAPBackend):  # type: ignore[misc]  # django-auth-lda
         self.provider = provider
         self.settings = config.LDAPSettings(defaults=_build_settings(provider, address))
 
+    def authenticate_ldap_user(self, ldap_user: Any, password: str) -> Any:
+        try:
+            return super().authenticate_ldap_user(ldap_user, password)
+        finally:
+            # The objects of the library refer to each other, so that the connection would stay
+            # open until garbage is collected.
+            if ldap_user._connection is not None:
+                with suppress(ldap.LDAPError):
+                    ldap_user._connection.unbind_s()
+
     def get_or_build_user(self, username: str, ldap_user: Any) -> tuple[Person, bool]:
-        return Person(_read_claims(self.provider, username, ldap_user)), False
+        try:
+            return Person(_read_claims(self.provider, username, ldap_user)), False
+        except REFUSALS as error:
+            # The password was right, so this refuses the account of this server.
+            raise EntryError(_describe(error)) from error
 
 
 backend.ldap_error.connect(_note_problem, sender=EntryReader, dispatch_uid="note-ldap-problem")
@@ -172,7 +191,7 @@ def _read_claims(provider: SignInProvider, typed_name: str, ldap_user: Any) -> d
             values = _find_values(provider, attributes, name)[1]
             claims[name] = next((each for each in values if isinstance(each, str)), "")
     claims["uid"] = _read_id(*_find_values(provider, attributes, "uid"))
-    claims["username"] = claims["username"] or typed_name
+    claims["username"] = NOT_IN_NAMES.sub("_", claims["username"] or typed_name)[:MAX_NAME]
     has_groups = provider.ldap is not None and provider.ldap.group_base
     claims["groups"] = sorted(filter(None, ldap_user.group_names)) if has_groups else []
     return claims

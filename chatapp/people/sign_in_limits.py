@@ -14,7 +14,7 @@ from axes.attempts import get_cool_off_threshold
 from axes.handlers.database import AxesDatabaseHandler
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -61,7 +61,8 @@ def _digest(name: str) -> str:
 
 
 class SignInLimits(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes has no types
-    """Also counts the failures of an address for all names, except in browsers that are known."""
+    """Also counts the failures of an address for all names, except in browsers that are known. A
+    directory reads a name in capital letters as the same one, so these count together."""
 
     def get_failures(self, request: Any, credentials: dict[str, Any] | None = None) -> int:
         failures: int = super().get_failures(request, credentials)
@@ -72,7 +73,11 @@ class SignInLimits(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes ha
             ip_address=request.axes_ip_address,
             attempt_time__gte=get_cool_off_threshold(request),
         ).exclude(username__startswith=BEARER_NAME)
-        count = at_address.aggregate(count=Sum("failures_since_start"))["count"] or 0
-        if count < settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
+        counts = at_address.aggregate(
+            all=Sum("failures_since_start"),
+            same=Sum("failures_since_start", filter=Q(username__iexact=name)),
+        )
+        failures = max(failures, counts["same"] or 0)
+        if (counts["all"] or 0) < settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
             return failures
         return max(failures, settings.AXES_FAILURE_LIMIT)

@@ -1,8 +1,11 @@
 """The page on which a member connects their account with their entry in the LDAP directory."""
 
+from typing import TYPE_CHECKING, Any
+
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
 from django.contrib.auth import authenticate
+from django.contrib.auth.signals import user_login_failed
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,6 +16,7 @@ from chatapp.accounts.sign_in_adapter import did_just_sign_in
 from chatapp.people.password_hasher import TooManySignIns
 from chatapp.server.sign_in_providers import find_ldap_provider
 from chatapp.views.access import MemberRequest, for_members
+from mcpconfig.values.lazy_module import LazyModule
 
 from .providers import complete_ldap_login
 from .sign_in import (
@@ -22,6 +26,11 @@ from .sign_in import (
     get_ldap_claims,
     redirect_to_confirm,
 )
+
+if TYPE_CHECKING:
+    from chatapp.accounts import ldap_sign_in
+else:
+    ldap_sign_in = LazyModule("chatapp.accounts.ldap_sign_in")
 
 
 @sensitive_post_parameters("password")
@@ -38,11 +47,10 @@ def connect(request: MemberRequest) -> HttpResponse:
     status = 422 if form.is_bound else 200
     if request.method == "POST" and form.is_valid():
         try:
-            found = authenticate(request, **form.cleaned_data)
+            claims = _find_claims(request, **form.cleaned_data)
         except TooManySignIns:
             sentence, status = str(BUSY), 503
         else:
-            claims = get_ldap_claims(found)
             if claims is not None:
                 return complete_ldap_login(request, claims, AuthProcess.CONNECT)
             wrong = _("The username or password is wrong. Try again.")
@@ -50,3 +58,17 @@ def connect(request: MemberRequest) -> HttpResponse:
         form.add_error(None, sentence)
     context = {"form": form, "name": provider.name}
     return render(request, "account/connect_ldap.html", context, status=status)
+
+
+def _find_claims(request: MemberRequest, username: str, password: str) -> dict[str, Any] | None:
+    """Return what the directory says about this person, or None if name and password do not fit."""
+    found = authenticate(request, username=username, password=password)
+    claims = get_ldap_claims(found)
+    if found is None or claims is not None:
+        return claims
+    # The password of an account of this server, which is tried first, may be that of the directory.
+    found = ldap_sign_in.LDAPBackend().authenticate(request, username, password)
+    if found is None:
+        credentials = {"username": username}
+        user_login_failed.send(__name__, credentials=credentials, request=request)
+    return get_ldap_claims(found)

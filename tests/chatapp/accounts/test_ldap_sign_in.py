@@ -114,6 +114,12 @@ def test_a_first_sign_in_makes_an_account(
     assert LogEntry.objects.filter(kind=Kind.PROVIDER_ADDED).exists()
 
 
+def test_a_name_with_other_letters_takes_nobody_elses(directory: Directory) -> None:
+    directory.add_person("a. o'neill", givenName="Ada")
+    assert come_in("a. o'neill", "a. o'neill-password")[1].username == "a._o_neill"
+    assert come_in()[1].username == "ada"
+
+
 def test_each_sign_in_takes_the_groups(directory: Directory, settings: Any) -> None:
     point_at(settings, directory, groups={"chat": "Chat", "staff": "Staff"})
     _client, member = come_in()
@@ -322,6 +328,26 @@ def test_a_member_connects_their_account(owner: Member, client: Client) -> None:
     assert sign_in(client, "owner", "owner-password").status_code == 302
 
 
+def test_a_member_connects_with_the_same_name_and_password(
+    directory: Directory, settings: Any
+) -> None:
+    """The password of this server is right first, and the directory is asked all the same."""
+    settings.AXES_ENABLED, settings.AXES_FAILURE_LIMIT = True, 2
+    member = Member.objects.create_user("ada", password=PASSWORD)
+    here = make_recent(signed_in(member))
+    fields = {"username": "ada", "password": PASSWORD}
+    answer = here.post("/settings/providers/connect/", fields)
+    assert answer["Location"] == "/settings/#security"
+    assert SocialAccount.objects.get().user == member
+    # Passwords that are right here and not there are counted as guesses.
+    directory.add_person("grace", "other-password")
+    grace = Member.objects.create_user("grace", password="grace-password")
+    here = make_recent(signed_in(grace))
+    fields = {"username": "grace", "password": "grace-password"}
+    statuses = [here.post("/settings/providers/connect/", fields).status_code for _ in range(3)]
+    assert statuses == [422, 429, 429]
+
+
 def test_the_entry_of_another_member_is_not_connected(owner: Member) -> None:
     _client, ada = come_in()
     fields = {"username": "ada", "password": PASSWORD}
@@ -392,6 +418,32 @@ def test_a_directory_that_fails_is_no_wrong_password(
     (finding,) = check_directory()
     assert finding.state == "wrong"
     assert sign_in(client, "local", "local-password").status_code == 302
+
+
+def test_an_account_of_the_server_that_is_refused_is_no_wrong_password(
+    client: Client, directory: Directory, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With `user_dn`, the server signs in only after the password was right."""
+    server = {"user_base": "", "user_dn": f"uid=%(user)s,{PEOPLE}", "bind_password": "wrong"}
+    point_at(settings, directory, server)
+    assert_refused(client, sign_in(client, "ada", PASSWORD), 503, FAILS)
+    assert "INVALID_CREDENTIALS" in caplog.text
+    assert_refused(client, sign_in(client, "ada", "wrong"), 422, WRONG)
+
+
+def test_each_connection_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    kind = ldap.ldapobject.SimpleLDAPObject
+    unbind = kind.unbind_s
+
+    def note(connection: Any) -> None:
+        closed.append(connection)
+        unbind(connection)
+
+    monkeypatch.setattr(kind, "unbind_s", note)
+    sign_in(client, "ada", "wrong")
+    come_in()
+    assert len(closed) == 2
 
 
 def test_the_next_address_is_tried(directory: Directory, settings: Any) -> None:

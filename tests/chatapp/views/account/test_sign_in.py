@@ -186,6 +186,13 @@ def let_a_minute_pass() -> None:
         attempt.save()
 
 
+def test_a_name_is_counted_whatever_its_case(owner: Member, limited: None) -> None:
+    """A directory reads each of these as the same name."""
+    names = ("owner", "Owner", "OWNER", "oWNER")
+    answers = [post(Client(), name=name, password="wrong").status_code for name in names]
+    assert answers == [422, 422, 429, 429]
+
+
 def test_a_lock_is_over_after_a_minute_though_somebody_goes_on_guessing(
     client: Client, owner: Member, limited: None
 ) -> None:
