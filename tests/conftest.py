@@ -25,7 +25,7 @@ from chatapp.models.conversations import search_index
 from chatapp.models.policy import audit_log_guards
 from chatapp.models.projects import passage_index
 from chatapp.server.runtime import Runtime, current_runtime, using_runtime
-from tests import migrated
+from tests import assertion_cache, migrated
 from tests.pseudo_locales import pseudo_locales, pseudo_locales_folder
 
 
@@ -49,6 +49,8 @@ hypothesis.settings.register_profile("long", max_examples=600, deadline=None, pr
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         migrated.open_templates()
+        if config.getoption("numprocesses", None):
+            assertion_cache.fill_cache(config, find_files(config))
         # Made before the processes start, so that no test waits for it within its own time.
         if _runs_migrations(config) and config.getoption("numprocesses", None):
             migrated.find_sqlite_template()
@@ -111,6 +113,15 @@ LANES: dict[str, Callable[[str], bool]] = {
 }
 
 
+def find_files(config: pytest.Config) -> list[Path]:
+    """Return the files with tests of the lane that is run."""
+    holds_tests = LANES.get(config.option.markexpr)
+    # The peers are programs of others, with tests of their own.
+    folders = [folder for folder in ROOT.iterdir() if folder.name != "peers" and folder.is_dir()]
+    files = [*ROOT.glob("test_*.py"), *(p for each in folders for p in each.rglob("test_*.py"))]
+    return [file for file in files if not holds_tests or holds_tests(file.read_text())]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files without a test of the lane that is run."""
     holds_tests = LANES.get(config.option.markexpr)
@@ -128,7 +139,8 @@ def refuse_unnamed_lanes(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.path} must name pytest.mark.{lane} itself.")
 
 
-DURATIONS = Path(__file__).with_name("durations.json")
+ROOT = Path(__file__).parent
+DURATIONS = ROOT / "durations.json"
 
 
 @pytest.hookimpl(tryfirst=True)

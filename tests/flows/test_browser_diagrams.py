@@ -9,7 +9,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask_in_new_chat, box, button, expect_blocked, expect_over, forget_framed
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 FLOW = 'flowchart LR\n  A["Ask"] --> B{Risky?}\n  B -- yes --> C[Approve]\n'
 KINDS = {
     "flowchart": FLOW,

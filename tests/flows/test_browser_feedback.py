@@ -9,7 +9,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask_in_new_chat, box, button, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 LONG = "The Elbe. It rises in the Giant Mountains.\n\n" * 12
 

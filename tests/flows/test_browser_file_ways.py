@@ -13,7 +13,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, ask_in_new_chat, box, button
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 WORD: FilePayload = {"name": "minutes.docx", "mimeType": "", "buffer": word_file()}
 BOOK: FilePayload = {"name": "sales.xlsx", "mimeType": "", "buffer": workbook()}

@@ -11,7 +11,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask, button, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 FILE: FilePayload = {
     "name": "export.zip",
     "mimeType": "application/zip",

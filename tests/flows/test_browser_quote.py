@@ -9,7 +9,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over, region
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "has_touch": True,

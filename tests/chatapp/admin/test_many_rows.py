@@ -13,7 +13,7 @@ from tests import admin_visits, many_rows
 from tests.many_rows import Rows, Sizes
 from tests.route_world import build_world
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 MOST_STATEMENTS = 25
 # A list with several pages finds the rows of one by their keys, and names those of a filter.
