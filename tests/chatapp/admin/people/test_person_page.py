@@ -131,7 +131,7 @@ def test_no_secret_is_on_a_page_about_a_person(
     clerk = Member.objects.create_user(
         "clerk", password="clerk-password", is_staff=True, rights=rights
     )
-    secrets = (CANARY, text, text.rpartition("_")[2], token, owner.password, invitation.token_hash)
+    secrets = (CANARY, text, text.partition("_")[2], token, owner.password, invitation.token_hash)
     for page in (
         address_of(owner),
         f"/admin/chatapp/member/{owner.pk}/change/",
