@@ -156,8 +156,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays, so the collector need not look through it after each test. It
-    runs as seldom as in a server."""
+    """What is loaded by now stays, so the garbage collector need not search it after each test. It
+    runs as rarely as in a server."""
     gc.collect()
     gc.set_threshold(50_000)
     gc.freeze()

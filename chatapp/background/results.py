@@ -52,8 +52,8 @@ def count_tasks() -> dict[str, int]:
 
 @compiled
 def find_ready(backend_name: str) -> "QuerySet[DBTaskResult[Any, Any], uuid.UUID]":
-    """Select a task that can run now, as `ready` of the library does, which a process at rest would
-    build anew at each look."""
+    """Select a task that can run now, as `ready` of the library does. It is compiled, because each
+    process asks for one every few seconds."""
     is_due = Q(run_after=get_date_max()) | Q(run_after__lte=Now())
     ready = DBTaskResult.objects.filter(
         is_due, status=TaskResultStatus.READY, backend_name=backend_name

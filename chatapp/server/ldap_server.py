@@ -67,7 +67,7 @@ def read_ldap_server(entry: Mapping[str, Any], refuse: Refuse) -> LDAPServer:
     addresses = tuple(entry.get("servers", ()))
     uses_start_tls = entry.get("start_tls", False)
     _check_addresses(addresses, uses_start_tls, require)
-    password = _read_password(entry)
+    password = read_field(entry, "bind_password")
     has_dn = bool(entry.get("bind_dn"))
     wanted = "“bind_dn” and “bind_password” (or the variable “bind_password_env”) are set together"
     require(has_dn == bool(password), wanted)
@@ -142,6 +142,7 @@ def _is_template(text: str) -> bool:
         return False
 
 
-def _read_password(entry: Mapping[str, Any]) -> str:
-    variable = entry.get("bind_password_env", "")
-    return str(os.environ.get(variable, "") if variable else entry.get("bind_password", ""))
+def read_field(entry: Mapping[str, Any], name: str) -> str:
+    """Return this field, or the variable that the field `<name>_env` names."""
+    variable = entry.get(f"{name}_env", "")
+    return str(os.environ.get(variable, "") if variable else entry.get(name, ""))

@@ -4,7 +4,6 @@ A message of an error names the provider and the field, never a value, which may
 """
 
 import importlib.util
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +12,12 @@ from urllib.parse import urlsplit
 
 from . import ldap_server
 from .environment import Environment, make_error
-from .ldap_server import LDAPServer, read_ldap_server
+from .ldap_server import LOOPBACK, LDAPServer, read_field, read_ldap_server
 
 SETTING = "SIGN_IN_PROVIDERS"
 KINDS = ("oidc", "github", "saml", "ldap")
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TEXTS = (
     *("id", "name", "kind", "issuer", "client_id", "client_secret", "client_secret_env"),
     *("sso_url", "certificate", "certificate_env", *ldap_server.TEXTS),
@@ -211,16 +209,14 @@ def _check_saml(entry: Mapping[str, Any], refuse: Any) -> None:
 def _read_certificates(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the certificates without the lines around them. A provider that changes its key has
     two for a while."""
-    variable = entry.get("certificate_env", "")
-    text = os.environ.get(variable, "") if variable else entry.get("certificate", "")
-    return tuple("".join(found.split()) for found in CERTIFICATE.findall(text))
+    found = CERTIFICATE.findall(read_field(entry, "certificate"))
+    return tuple("".join(each.split()) for each in found)
 
 
 def _read_secret(entry: Mapping[str, Any], refuse: Any) -> str:
-    variable = entry.get("client_secret_env", "")
-    secret = os.environ.get(variable, "") if variable else entry.get("client_secret", "")
+    secret = read_field(entry, "client_secret")
     _require(bool(secret), refuse("“client_secret” or the variable “client_secret_env” is set"))
-    return str(secret)
+    return secret
 
 
 def _require(is_right: bool, error: Exception) -> None:

@@ -11,10 +11,11 @@ from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format, number_format
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chatapp.models import Member, ModelProvider, Turn, UsageOfDay
+from chatapp.providers.access.usage import format_cost
 
 MOST_MODELS = 50
 MOST_PEOPLE = 10
@@ -106,10 +107,7 @@ def _describe_period(title: str, rows: list[dict[str, Any]], name: str) -> Perio
 
 
 def _write_costs(costs: dict[str, Decimal]) -> str:
-    written = (
-        f"{number_format(cost, 2, force_grouping=True)} {currency}"
-        for currency, cost in sorted(costs.items())
-    )
+    written = (f"{format_cost(cost)} {currency}" for currency, cost in sorted(costs.items()))
     return " + ".join(written) or "–"
 
 

@@ -36,7 +36,7 @@ from chatapp.models import (
 )
 from chatapp.people.admin_rights import RIGHTS, describe_rights
 from chatapp.policy import consents
-from chatapp.providers.access.usage import list_allowance_use
+from chatapp.providers.access.usage import format_cost, list_allowance_use
 from chatapp.server.time_zones import get_server_day
 from mcpconfig.models import Service
 from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
@@ -154,11 +154,7 @@ def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
     today = timezone.now().date()
     usage = UsageOfDay.objects.filter(person=person, day__gte=today.replace(day=1))
     by_currency = list(usage.values_list("currency").annotate(Sum("cost"), Sum("output_tokens")))
-    spent = [
-        f"{number_format(cost, 2, force_grouping=True)} {unit}"
-        for unit, cost, _tokens in by_currency
-        if unit
-    ]
+    spent = [f"{format_cost(cost)} {unit}" for unit, cost, _tokens in by_currency if unit]
     tokens = sum(tokens for _unit, _cost, tokens in by_currency)
     yield (
         _("Spent this month"),
@@ -318,9 +314,7 @@ def _list_allowances(person: Member) -> Iterator[Row]:
 def _describe_limit(allowance: Allowance) -> str:
     limits = []
     if allowance.cost is not None:
-        limits.append(
-            f"{number_format(allowance.cost, 2, force_grouping=True)} {allowance.currency}"
-        )
+        limits.append(f"{format_cost(allowance.cost)} {allowance.currency}")
     if allowance.tokens is not None:
         limits.append(_("%(count)s tokens") % {"count": intcomma(allowance.tokens)})
     return _("%(limits)s a month") % {"limits": ", ".join(limits)}

@@ -175,11 +175,12 @@ class AllowanceUse:
         )
         limit_cost = None
         if cost is not None and self.cost >= cost:
-            limit_cost = f"{_format_cost(cost)} {self.allowance.currency}"
-        yield _format_cost(self.cost), limit_cost
+            limit_cost = f"{format_cost(cost)} {self.allowance.currency}"
+        yield format_cost(self.cost), limit_cost
 
 
-def _format_cost(cost: Decimal) -> str:
+def format_cost(cost: Decimal) -> str:
+    """Return the amount with two decimals and separators of thousands, without its currency."""
     return number_format(cost, 2, force_grouping=True)
 
 

@@ -27,6 +27,7 @@ from chatapp.accounts.provider_adapter import (
 from chatapp.accounts.second_factor import check_session
 from chatapp.accounts.ways_in import has_other_way_in
 from chatapp.server.address import get_own_path
+from chatapp.server.sign_in_providers import find_ldap_provider
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.lazy_module import LazyModule
 
@@ -105,15 +106,17 @@ def complete_ldap_login(
     request: HttpRequest, claims: dict[str, Any], process: str, target: str = ""
 ) -> HttpResponse:
     """Sign in or connect the person of these claims, whose password was right."""
-    provider_id = next(each.id for each in settings.SIGN_IN_PROVIDERS if each.kind == "ldap")
-    provider = get_provider(request, provider_id)
+    configured = find_ldap_provider(settings.SIGN_IN_PROVIDERS)
+    if configured is None:
+        raise Http404
+    provider = get_provider(request, configured.id)
 
     def act() -> HttpResponse:
         login = ldap_sign_in.build_login(request, provider, claims, process, target)
         answer: HttpResponse = complete_social_login(request, login)
         return answer
 
-    return answer_step(request, provider_id, act)
+    return answer_step(request, configured.id, act)
 
 
 def answer_step(request: HttpRequest, provider_id: str, act: Any) -> HttpResponse:
