@@ -11,7 +11,7 @@ from tests.wire.script import Answer, Tool
 
 from .browser import MODEL, Visit, ask_in_new_chat, button, fill_house
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 REMOVE = """
 from chatapp.models import HiddenNeed, ModelProvider

@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 from .browser import Visit, box, button, expect_over
 from .story import question_in
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 LAPTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 

@@ -8,7 +8,7 @@ from tests.wire.script import Answer
 from .browser import Visit, ask, ask_in_new_chat, expect_over
 from .story import question_in
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 
 

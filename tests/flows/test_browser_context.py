@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask, ask_in_new_chat, expect_over
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 

@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask_in_new_chat, button, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 CODE = "```python\nprint('a line that is long enough to be wider than a phone')\n```"
 # What is only there to be pressed, and what is around the conversation.

@@ -9,7 +9,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 
 
 def begin(visit: Visit, text: str) -> Page:

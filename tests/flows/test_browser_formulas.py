@@ -6,7 +6,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask_in_new_chat, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 FONT = "stix-two-math"
 LOADED = """async () => {
     await document.fonts.ready;

@@ -7,7 +7,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, ask_in_new_chat, box, expect_over, region
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def choices(tab: Page) -> Locator:
@@ -74,7 +74,6 @@ def test_enter_takes_the_first_and_sends_nothing(visit: Visit, key: str) -> None
     expect(tab.get_by_role("heading", name="Hello, owner.")).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("key", ["Tab", "ArrowDown"])
 def test_an_offer_for_what_stood_there_before_is_not_taken(visit: Visit, key: str) -> None:
     """No answer comes for the longer word, so the list is still that of the shorter one."""
@@ -89,7 +88,6 @@ def test_an_offer_for_what_stood_there_before_is_not_taken(visit: Visit, key: st
     expect(tab.locator("[data-typed] :focus")).to_have_count(0)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("is_in_list", [False, True])
 def test_escape_closes_and_keeps_what_was_written(visit: Visit, is_in_list: bool) -> None:
     tab = visit.tab()
@@ -115,7 +113,6 @@ def test_a_mention_in_the_middle_leaves_the_rest_alone(visit: Visit) -> None:
     expect(box(tab)).to_have_value("Ask @things  about the weather, mail a@b.example")
 
 
-@pytest.mark.long
 def test_an_address_offers_nothing_and_the_list_goes_with_the_word(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")

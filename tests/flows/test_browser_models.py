@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, ask, box, button, expect_over, region, write
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MODELS = {"sol": "Sol with eyes", "luna": "Luna the blind"}
 ADD = """
 from chatapp.models import ChatModel, ModelProvider
@@ -126,7 +126,6 @@ def test_another_model_goes_on_with_the_conversation(
     expect(tab.get_by_role("button", name="Model: Sol with eyes")).to_be_visible()
 
 
-@pytest.mark.long
 def test_without_javascript_the_list_is_a_page(visit: Visit, house: House, team: None) -> None:
     tab = visit.tab(java_script_enabled=False)
     house.model.answers("Who is there?", Answer(text="Sol."))

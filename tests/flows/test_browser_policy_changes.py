@@ -12,7 +12,7 @@ from tests.peers.serving import Served
 from .browser import House, Visit, button, fill_house
 from .test_browser_looks import LAPTOP, PHONE, SIDEWAYS
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 SECOND = """
 from chatapp.models import HousePolicy, Member
 HousePolicy.objects.update_or_create(pk=1, defaults={"changes_need_second": %s})

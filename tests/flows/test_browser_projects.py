@@ -11,7 +11,7 @@ from tests.wire.script import Answer, Tool
 from .browser import Visit, ask, box, button, expect_over, region
 from .story import question_in
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 PAPER: FilePayload = {
     "name": "paper.pdf",
     "mimeType": "application/pdf",

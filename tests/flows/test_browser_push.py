@@ -14,7 +14,7 @@ from tests.peers.installing import Unavailable, debian_program
 
 from .browser import ARGUMENTS, House, Visit, Witness, button
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 # An address that this server may not send to, and one that it may: nothing is sent in this test.
 PRIVATE, PUBLIC = "https://127.0.0.1/push/1", "https://1.1.1.1/push/1"
 SUBSCRIBE = """([endpoint, permission]) => {
@@ -143,7 +143,6 @@ def whole_visit(chromium: Browser, house: House) -> Iterator[Visit]:
     visit.witness.assert_clean()
 
 
-@pytest.mark.long
 def test_the_worker_shows_a_message_and_a_click_opens_its_path(whole_visit: Visit) -> None:
     """Chromium delivers the message to the real worker, as after it arrived and was decrypted."""
     tab = open_section(whole_visit)

@@ -18,7 +18,7 @@ from .browser import (
     write,
 )
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 
 

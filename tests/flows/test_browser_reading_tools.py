@@ -21,7 +21,7 @@ from .browser import (
     forget_framed,
 )
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 PICTURE: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": DOT}
 LINES = 60

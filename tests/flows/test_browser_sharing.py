@@ -10,7 +10,7 @@ from tests.wire.script import Answer, Tool
 
 from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 ADDRESS = re.compile(r"/shared/[\w-]{64}/$")
 
 

@@ -145,6 +145,7 @@ def walk(tab: Page, server: Server) -> None:
     expect(tab.locator("body")).not_to_be_focused()
 
 
+@pytest.mark.long
 def test_the_starters_show_a_write_that_runs_and_one_to_allow_in_advance(
     chromium: Browser, fresh: Server
 ) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from .browser import House, Visit, button, tick_as_read
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 FACT = {"text": "The heron nests by the mill."}
 
 

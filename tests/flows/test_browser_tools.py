@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, ask, ask_in_new_chat, box, button, expect_over
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def entry(tab: Page) -> Locator:

@@ -9,7 +9,7 @@ from tests.wire.script import Answer, Tool
 
 from .browser import Visit, ask_in_new_chat, box, button, card, expect_over, region, tick_as_read
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 ENDS = {
     "unread": Answer(text="The thing is gone."),
     "the answer failed": Answer(status=400, error={"message": "Not like this."}),

@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import Visit, ask, ask_in_new_chat, box, expect_over
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 
 

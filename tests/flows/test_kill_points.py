@@ -32,7 +32,7 @@ POINTS = [
     pytest.param(FaultPoint.TEXT_BATCH_COMMITTED, 1, "Delete", False, marks=pytest.mark.long),
     pytest.param(FaultPoint.TOOL_CALL_RECEIVED, 1, "Delete", False, marks=pytest.mark.long),
     pytest.param(FaultPoint.DECISION_COMMITTED, 1, "Delete", False, marks=pytest.mark.long),
-    (FaultPoint.TURN_PARKED, 1, "Delete", False),
+    pytest.param(FaultPoint.TURN_PARKED, 1, "Delete", False, marks=pytest.mark.long),
     pytest.param(FaultPoint.APPROVAL_ANSWERED, 1, "Delete", False, marks=pytest.mark.long),
     (FaultPoint.CALL_STORED_AS_SENDING, 1, "Delete", True),
     pytest.param(FaultPoint.CALL_STORED_AS_SENDING, 1, "Read", True, marks=pytest.mark.long),
@@ -143,6 +143,7 @@ def test_stop_is_not_forgotten_by_a_server_that_dies_of_it(place: Place) -> None
     assert f"Paragraph {SENTENCES} " not in text
 
 
+@pytest.mark.long
 def test_a_call_that_the_ledger_is_told_to_repeat_is_caught_by_the_count(place: Place) -> None:
     """The planted fault: with the one setting that lets the engine repeat by itself, the same
     story runs twice, and the assertion that guards all the others says so."""

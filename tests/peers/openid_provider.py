@@ -161,7 +161,7 @@ def running_provider() -> Iterator[OpenIDProvider]:
     provider = OpenIDProvider()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(provider))
     provider.issuer = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield provider

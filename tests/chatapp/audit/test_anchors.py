@@ -224,7 +224,7 @@ def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     context.load_cert_chain(both)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"https://127.0.0.1:{server.server_port}/a-secret-path"
     server.shutdown()

@@ -401,7 +401,7 @@ async def test_a_change_that_is_taken_back_is_not_told(owner: Member) -> None:
 async def test_without_a_signal_it_looks_by_itself(
     owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "SLOW_REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "REFRESH_SECONDS", 0.05)
     tab = await open_tab(owner)
     await read_fragments(tab)
     await in_database(lambda: rows.question(rows.turn(owner)))

@@ -126,7 +126,7 @@ def test_what_no_text_can_hold_is_refused(admin_client: Client, odd: str) -> Non
         assert "invalid characters" in complaint(page(answer))
 
 
-@pytest.mark.gate
+@pytest.mark.long
 def test_the_largest_preview_can_be_sent_back(admin_client: Client) -> None:
     """As many services, values to enter and bytes as are read at all; none of it packs well."""
     noise = Random(0)  # noqa: S311  no secret
