@@ -29,11 +29,12 @@ programs: setup
 run: setup
 	@exec $(BIN)/python manage.py serve $(if $(PORT),--port $(PORT))
 
-# Four processes on two cores, because some tests wait. Each process takes whole files, the longest
-# first. The fast tests build the database from the models, the others run the migrations.
+# More processes than cores, because some tests wait, most of all for a browser. Each process takes
+# whole files, the longest first. The fast tests build the database from the models, the others run
+# the migrations.
 REPORT = --durations 30 --durations-min 1 --junitxml .pytest_cache/$@.xml
 test: setup
-	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -m "not gate and not long" -n 4 --dist loadfile --no-loadscope-reorder --no-migrations $(REPORT)
+	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -m "not gate and not long" -n 3 --dist loadfile --no-loadscope-reorder --no-migrations $(REPORT)
 
 test-gate: setup
 	HYPOTHESIS_PROFILE=gate $(BIN)/pytest -m "gate and not long" -n 4 --dist loadfile --no-loadscope-reorder $(REPORT)

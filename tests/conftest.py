@@ -42,7 +42,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 # Examples of each property: few and the same ones where a failure would stop somebody else's work,
 # many and new ones where a failure is what the run is for.
 hypothesis.settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
-hypothesis.settings.register_profile("gate", max_examples=60, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("gate", max_examples=40, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("long", max_examples=600, deadline=None, print_blob=True)
 
 

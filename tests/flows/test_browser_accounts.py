@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from .browser import Visit, button, sign_in
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 
 
 def add_member(visit: Visit, name: str) -> None:

@@ -13,7 +13,7 @@ from tests.peers.vault import Vault, served_vault
 
 from .browser import Visit, button, fill_house
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 MAKE_GROUP = """
 from chatapp.models import Member

@@ -12,7 +12,7 @@ from tests.wire.script import Answer
 
 from .browser import House, Visit, box, button, expect_over, write
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 PICTURE: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": DOT}
 PAPER: FilePayload = {"name": "sums.pdf", "mimeType": "application/pdf", "buffer": pdf("Sold: 40")}

