@@ -165,6 +165,12 @@ def iter_entries(chosen: Q = ALL_ENTRIES, *, after: int = 0, **narrowed: Any) ->
         yield Sealed(**dict(zip(FIELDS, row, strict=True)))
 
 
+def read_entries(after: int, until: int, most: int) -> list[Sealed]:
+    """Return the first entries after one position, up to another."""
+    rows = LogEntry.objects.filter(position__gt=after, position__lte=until).values_list(*FIELDS)
+    return [Sealed(**dict(zip(FIELDS, row, strict=True))) for row in rows[:most]]
+
+
 def verify(known: Sequence[Mark] = ()) -> tuple[Mark, str]:
     """Return the end of an intact log and an empty string, or the first break and its reason."""
     with snapshot():

@@ -4,6 +4,7 @@ and the proof that the entries belong to the log with the given end."""
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,30 +21,61 @@ from .call_entries import compute_hash, list_secrets, mask_arguments
 from .hash_chain import Break, Mark, Sealed, compute_digest, export_entry, format_time, link_hash
 
 FORMAT = "countersign-evidence-1"
+# Of about 80 bytes each.
+LINKS_AT_ONCE = 2_000
 SEALS = ("previous", "hash")
 # The fields that an entry shares with its approval.
 BOUND = ("binding", "arguments_hash")
 
 
-def collect_evidence(conversation_id: UUID) -> dict[str, Any]:
-    """Return the evidence as of one moment. Other people's entries appear only as digests."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the file says beside the entries: where they start, and the end of the log that they
+    lead to."""
+
+    conversation_id: UUID
+    start: Mark
+    head: Mark
+    approvals: list[dict[str, Any]]
+
+
+def read_evidence(conversation_id: UUID) -> Evidence:
+    """Return the evidence as of one moment."""
     with snapshot():
         head = audit_log.read_end()
         first = LogEntry.objects.filter(conversation_id=conversation_id).first()
-        after = first.position - 1 if first else head.position
-        chain = [
-            _export_link(each, conversation_id) for each in audit_log.iter_entries(after=after)
-        ]
         approvals = list(_export_approvals(conversation_id))
-    return {
+    start = Mark(position=first.position - 1, hash=first.previous) if first else head
+    return Evidence(conversation_id=conversation_id, start=start, head=head, approvals=approvals)
+
+
+def write_evidence(evidence: Evidence) -> Iterator[str]:
+    """Yield the file in pieces. Other people's entries appear only as digests.
+
+    The entries of each piece are read when it is asked for, because a long log does not fit into
+    memory. They are the same at any time: entries are only added, and behind the end.
+    """
+    opening = {
         "format": FORMAT,
-        "conversation": str(conversation_id),
+        "conversation": str(evidence.conversation_id),
         "made_at": format_time(timezone.now()),
-        "start": {"position": after, "hash": first.previous if first else head.hash},
-        "chain": chain,
-        "head": {"position": head.position, "hash": head.hash},
-        "approvals": approvals,
+        "start": {"position": evidence.start.position, "hash": evidence.start.hash},
+        "head": {"position": evidence.head.position, "hash": evidence.head.hash},
+        "approvals": evidence.approvals,
     }
+    yield _format(opening).removesuffix("\n}") + ',\n "chain": ['
+    separator = "\n"
+    for entries in _read_batches(evidence.start.position, evidence.head.position):
+        links = (_format(_export_link(each, evidence.conversation_id), None) for each in entries)
+        yield separator + ",\n".join(links)
+        separator = ",\n"
+    yield "\n ]\n}\n"
+
+
+def _read_batches(after: int, until: int) -> Iterator[list[Sealed]]:
+    while entries := audit_log.read_entries(after, until, LINKS_AT_ONCE):
+        yield entries
+        after = entries[-1].position
 
 
 def _export_link(entry: Sealed, conversation_id: UUID) -> dict[str, Any]:
@@ -96,8 +128,8 @@ def _get_name(person: Member | None) -> str:
     return person.username if person else ""
 
 
-def format_evidence(evidence: dict[str, Any]) -> str:
-    return json.dumps(evidence, ensure_ascii=False, indent=1) + "\n"
+def _format(value: dict[str, Any], indent: int | None = 1) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def find_break(evidence: dict[str, Any], known: Iterable[Mark] = ()) -> Break | None:

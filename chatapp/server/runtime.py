@@ -24,6 +24,7 @@ T = TypeVar("T")
 CACHED_TOOLS = 10_000  # of some 3 kB each
 REMEMBERED_OPTIONS = 1_000
 CACHED_FRAGMENTS = 2_000  # of some 1 kB each
+CACHED_CHARTS = 100  # of some 10 kB each
 
 
 class BoundedCache(Generic[T]):
@@ -91,6 +92,9 @@ class Runtime:
     # The `ListKeeper` of the server at OPENAI_BASE_URL; see
     # `chatapp/providers/access/server_models.py`.
     server_list: object | None = None
+    # The `Chart`s of the overview, by language and by what its admin may view; see
+    # `chatapp/admin/overview/charts.py`.
+    overview_charts: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_CHARTS))
     # The options that models refused, by account and model; see `chatapp/providers/refusals.py`.
     refused_options: BoundedCache[Any] = field(
         default_factory=lambda: BoundedCache(REMEMBERED_OPTIONS)

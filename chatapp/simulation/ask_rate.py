@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from chatapp.models import Approval, Question, Review, Turn
-
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
 
 State = Approval.State
 TO_RUN, SECOND = gettext_lazy("Approval"), gettext_lazy("Second approval")
@@ -62,8 +59,9 @@ def load_past_questions(since: datetime) -> Iterator[PastQuestion]:
 def _load_approvals(since: datetime) -> Iterator[PastQuestion]:
     rows = Approval.objects.filter(Q(created_at__gte=since) | Q(first_at__gte=since))
     besides = ("first_at", "decided_by__username", "second__name")
+    kind = str(TO_RUN)
     for *row, first_at, by, name in rows.values_list(*ABOUT, "decided_at", *besides).iterator():
-        whole = _build_question(TO_RUN, row)
+        whole = _build_question(kind, row)
         if first_at is None:
             yield whole
         else:
@@ -88,20 +86,22 @@ def _load_answers(since: datetime) -> Iterator[PastQuestion]:
     """Yield the questions of services. A round without requests is left out, because it asked
     nobody: the service only wanted to be called again later."""
     rows = Question.objects.filter(created_at__gte=since).exclude(requests=[])
+    kind = str(ANSWER)
     for row in rows.values_list(*ABOUT, "answered_at").iterator():
-        yield _build_question(ANSWER, row)
+        yield _build_question(kind, row)
 
 
 def _load_reviews(since: datetime) -> Iterator[PastQuestion]:
     rows = Review.objects.filter(created_at__gte=since)
+    kind = str(RESULT)
     for row in rows.values_list(*ABOUT, "decided_at").iterator():
-        yield _build_question(RESULT, row)
+        yield _build_question(kind, row)
 
 
-def _build_question(kind: "StrOrPromise", row: Sequence[Any]) -> PastQuestion:
+def _build_question(kind: str, row: Sequence[Any]) -> PastQuestion:
     state, tool, person, asked_at, answered_at = row
     return PastQuestion(
-        kind=str(kind),
+        kind=kind,
         state=STATES.get(state, state),
         tool=tool,
         person=person,
@@ -113,7 +113,7 @@ def _build_question(kind: "StrOrPromise", row: Sequence[Any]) -> PastQuestion:
 # Nobody reads a card in less time.
 QUICK_SECONDS = 2
 # More are not counted for one page: the period begins later then.
-MOST_QUESTIONS = 5_000
+MOST_QUESTIONS = 2_000
 # With fewer approvals, nothing can be said about how a person reads.
 LEAST_APPROVALS = 10
 

@@ -1,6 +1,6 @@
 """Files that a view makes and a browser saves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import IO
 
 from asgiref.sync import sync_to_async
@@ -18,17 +18,31 @@ def build_download(body: str | bytes, content_type: str, name: str) -> HttpRespo
     return HttpResponse(body, content_type=content_type, headers=_build_headers(name))
 
 
-def stream_download(file: IO[bytes], content_type: str, name: str) -> StreamingHttpResponse:
+def stream_file(file: IO[bytes], content_type: str, name: str) -> StreamingHttpResponse:
     """Return a file of any size, of which a piece at a time is in memory."""
-    return StreamingHttpResponse(
-        _read_pieces(file), content_type=content_type, headers=_build_headers(name)
-    )
+    return _stream(_read_pieces(file), content_type, name)
+
+
+def stream_pieces(pieces: Iterator[str], content_type: str, name: str) -> StreamingHttpResponse:
+    """Return a file of pieces that are made when they are sent, each with the database."""
+    return _stream(_make_pieces(pieces), content_type, name)
+
+
+def _stream(
+    content: AsyncIterator[str | bytes], content_type: str, name: str
+) -> StreamingHttpResponse:
+    return StreamingHttpResponse(content, content_type=content_type, headers=_build_headers(name))
 
 
 async def _read_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
         while piece := await sync_to_async(file.read)(CHUNK_BYTES):
             yield piece
+
+
+async def _make_pieces(pieces: Iterator[str]) -> AsyncIterator[str]:
+    while piece := await sync_to_async(lambda: next(pieces, ""))():
+        yield piece
 
 
 def _build_headers(name: str) -> dict[str, str]:

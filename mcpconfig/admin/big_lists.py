@@ -37,19 +37,38 @@ class KeyedPaginator(Paginator[Any]):
     """Finds the rows of a page by their keys, so that nothing is computed for the rows before."""
 
     def page(self, number: int | str) -> Page[Any]:
-        rows: Any = self.object_list
         page = super().page(number)
-        first = (page.number - 1) * self.per_page
-        keys = rows.select_related(None).values_list("pk", flat=True)
-        page.object_list = rows.filter(pk__in=list(keys[first : first + self.per_page]))
+        rows: Any = self.object_list
+        page.object_list = rows.filter(pk__in=self._read_keys((page.number - 1) * self.per_page))
         return page
+
+    def _read_keys(self, first: int) -> list[Any]:
+        rows: Any = self.object_list
+        keys = rows.select_related(None).values_list("pk", flat=True)
+        return list(keys[first : first + self.per_page])
 
 
 class CappedPaginator(KeyedPaginator):
     """Counts up to MOST_COUNTED rows. If there are more, the pages end there."""
 
     @cached_property
+    def _some_keys(self) -> list[Any]:
+        """The keys of some rows, enough for one page. Without an order, few rows among many are
+        found by one look at the table, and many at once."""
+        rows: Any = self.object_list
+        return list(rows.order_by().values_list("pk", flat=True)[: self.per_page])
+
+    def _read_keys(self, first: int) -> list[Any]:
+        return self._some_keys if self._is_short else super()._read_keys(first)
+
+    @property
+    def _is_short(self) -> bool:
+        return len(self._some_keys) < self.per_page
+
+    @cached_property
     def _found(self) -> int:
+        if self._is_short:
+            return len(self._some_keys)
         rows: Any = self.object_list
         # Without its order: counting needs none, and an index of a filter is then enough.
         return int(rows.order_by()[: MOST_COUNTED + 1].count())
@@ -70,6 +89,9 @@ class BigChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        if not self.multi_page:
+            # Django would look for the rows of a single page once more.
+            self.result_list = self.paginator.page(1).object_list
         self.is_capped = getattr(self.paginator, "is_capped", False)
 
 

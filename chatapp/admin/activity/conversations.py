@@ -6,7 +6,8 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -16,6 +17,7 @@ from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
 from chatapp.models import Conversation, Message, Part, ToolCall
 from chatapp.models.conversations.copied_call import CopiedCall
+from chatapp.views.downloads import stream_pieces
 from mcpconfig.admin.big_lists import BigListMixin, RecentValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
@@ -89,18 +91,16 @@ class ConversationAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.Mod
             *super().get_urls(),
         ]
 
-    def download_evidence(self, request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    def download_evidence(self, request: HttpRequest, conversation_id: UUID) -> HttpResponseBase:
         """Return the evidence of one conversation as a JSON file, after a reason was given."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         chat_access.find_owner(conversation_id)
         if asking := ask_first(request, conversation_id):
             return asking
-        text = evidence.format_evidence(evidence.collect_evidence(conversation_id))
-        response = HttpResponse(text, content_type="application/json")
+        pieces = evidence.write_evidence(evidence.read_evidence(conversation_id))
         name = f"evidence-{conversation_id}.json"
-        response["Content-Disposition"] = f'attachment; filename="{name}"'
-        return response
+        return stream_pieces(pieces, "application/json", name)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         conversations: QuerySet[Conversation] = super().get_queryset(request)

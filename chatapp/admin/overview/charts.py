@@ -1,5 +1,6 @@
 """The charts of the overview. Each is counted in one statement, per day or per person."""
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chatapp.models import Approval, Member, ToolCall, Turn, UsageOfDay
+from chatapp.server.locales import get_locale
+from chatapp.server.runtime import current_runtime
 
 from .plots import Plot, Series, draw_line, draw_rows, draw_stacks
 
@@ -23,6 +26,15 @@ DAYS = 14
 QUESTION_DAYS = 7
 HOURS = 24
 PEOPLE = 5
+KEPT_SECONDS = 30
+# What decides which charts there are, and where their links lead.
+SHOWN_BY = (
+    "chatapp.view_toolcall",
+    "chatapp.view_approval",
+    "chatapp.view_usageofday",
+    "chatapp.view_turn",
+    "chatapp.view_policyrule",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +61,19 @@ class Chart:
         return not any(digit in cell for cell in cells for digit in "123456789")
 
 
-def list_charts(admin: Member) -> list[Chart]:
-    """Return the charts of what this admin may view."""
+def list_charts(admin: Member) -> Sequence[Chart]:
+    """Return the charts of what this admin may view. They read tens of thousands of rows, so a
+    process draws them at most twice a minute."""
+    cache, moment = current_runtime().overview_charts, int(time.monotonic() / KEPT_SECONDS)
+    key = (get_locale(), *(admin.has_perm(permission) for permission in SHOWN_BY))
+    charts = cache.get(key, moment)
+    if charts is None:
+        charts = _draw_charts(admin)
+        cache.put(key, moment, charts)
+    return charts
+
+
+def _draw_charts(admin: Member) -> list[Chart]:
     charts = []
     if admin.has_perm("chatapp.view_toolcall"):
         charts.append(_draw_calls())

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from axes.models import AccessAttempt
 from django.conf import settings
@@ -48,6 +49,7 @@ SERVICES_MAX = 5
 APPROVALS_MAX = 500
 NAMES_MAX = 3
 LAST_ENTRIES = 50
+OWNER_NAMES = ("username", "first_name", "last_name")
 EXPIRES_SOON = timedelta(days=1)
 NEARLY_SPENT = 0.8
 # Counts of failed sign-ins below this are typing errors.
@@ -244,43 +246,62 @@ def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> N
 # --- people who wait ---------------------------------------------------------------------------
 def _list_approval_needs() -> Iterator[Need]:
     now = timezone.now()
-    rows = list(
-        Approval.objects.filter(state=Approval.State.OPEN)
-        .select_related("tool_call__turn__conversation__owner", "second")
-        .only(
-            *("created_at", "expires_at", "second__name", "tool_call__tool_id"),
-            *("tool_call__turn__conversation__owner__username",),
-            *(f"tool_call__turn__conversation__owner__{part}_name" for part in ("first", "last")),
-        )
-        .order_by("expires_at")[:APPROVALS_MAX]
-    )
-    soon = [row for row in rows if row.expires_at < now + EXPIRES_SOON]
-    old = [row for row in rows if row not in soon and row.created_at < now - timedelta(hours=1)]
+    waiting = Approval.objects.filter(state=Approval.State.OPEN).order_by("expires_at")
+    rows = list(waiting.values_list("pk", "created_at", "expires_at")[:APPROVALS_MAX])
+    soon, old = {}, {}
+    for pk, created_at, expires_at in rows:
+        if expires_at < now + EXPIRES_SOON:
+            soon[pk] = created_at
+        elif created_at < now - timedelta(hours=1):
+            old[pk] = created_at
+    oldest = _load_oldest(soon, old)
     if soon:
         text = ngettext(
             "%(count)s approval expires within a day",
             "%(count)s approvals expire within a day",
             len(soon),
         )
-        yield _describe_approvals("expiring", 15, "high", text, soon)
+        yield from _describe_approvals("expiring", 15, "high", text, soon, oldest)
     if old:
         text = ngettext(
             "%(count)s approval has waited for more than an hour",
             "%(count)s approvals have waited for more than an hour",
             len(old),
         )
-        yield _describe_approvals("waiting", 25, "medium", text, old)
+        yield from _describe_approvals("waiting", 25, "medium", text, old, oldest)
 
 
-def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[Approval]) -> Need:
-    oldest = min(rows, key=lambda row: row.created_at)
-    count = intcomma(len(rows)) + ("+" if len(rows) == APPROVALS_MAX else "")
+def _load_oldest(*groups: Mapping[UUID, datetime]) -> dict[UUID, Approval]:
+    """Load the oldest approval of each of these groups, with what is said of it. A group has the
+    time of each approval, by its id."""
+    ids = [min(group, key=lambda pk: group[pk]) for group in groups if group]
+    if not ids:
+        return {}
+    rows = Approval.objects.select_related("tool_call__turn__conversation__owner").only(
+        *("created_at", "tool_call__tool_id"),
+        *(f"tool_call__turn__conversation__owner__{name}" for name in OWNER_NAMES),
+    )
+    return rows.in_bulk(ids)
+
+
+def _describe_approvals(
+    name: str,
+    rank: int,
+    tone: str,
+    text: str,
+    times: Mapping[UUID, datetime],
+    loaded: Mapping[UUID, Approval],
+) -> Iterator[Need]:
+    oldest = loaded.get(min(times, key=lambda pk: times[pk]))
+    if oldest is None:
+        return  # its chat was deleted meanwhile
+    count = intcomma(len(times)) + ("+" if len(times) == APPROVALS_MAX else "")
     fact = _("The oldest is %(tool)s for %(person)s. It has waited %(time)s.") % {
         "tool": oldest.tool_call.tool_id,
         "person": oldest.tool_call.turn.conversation.owner.display_name,
         "time": timesince(oldest.created_at, depth=1),
     }
-    return Need(
+    yield Need(
         name=f"approvals-{name}",
         rank=rank,
         tone=tone,
@@ -289,7 +310,7 @@ def _describe_approvals(name: str, rank: int, tone: str, text: str, rows: list[A
         fact=fact,
         action=_("Review"),
         address=reverse("admin:chatapp_approval_changelist") + "?state__exact=open",
-        key=_join(row.pk for row in rows),
+        key=_join(times),
     )
 
 

@@ -83,10 +83,9 @@ class Command(OperatorCommand):
             case "export":
                 self._export(options)
             case "evidence":
-                collected = evidence.collect_evidence(
-                    parse_conversation_id(options["conversation"])
-                )
-                self.stdout.write(evidence.format_evidence(collected), ending="")
+                chat = parse_conversation_id(options["conversation"])
+                for piece in evidence.write_evidence(evidence.read_evidence(chat)):
+                    self.stdout.write(piece, ending="")
             case _:
                 audit_log_guards.install(connection)
                 self.stdout.write(_("The database refuses changes to the log."))

@@ -28,7 +28,7 @@ from chatapp.server.address import base_url
 from chatapp.server.time_zones import list_zones
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
-from chatapp.views.downloads import stream_download
+from chatapp.views.downloads import stream_file
 
 from .notification_choices import describe_choices
 from .provider_choices import list_choices
@@ -148,7 +148,7 @@ def download_data(request: MemberRequest) -> HttpResponseBase:
         raise
     archive.seek(0)
     name = f"countersign-{request.user.username}-{timezone.localdate():%Y-%m-%d}.zip"
-    return stream_download(archive, "application/zip", name)
+    return stream_file(archive, "application/zip", name)
 
 
 @for_members("GET", "HEAD", "POST")

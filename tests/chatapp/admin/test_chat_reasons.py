@@ -81,7 +81,7 @@ def test_a_chat_is_shown_only_after_a_reason(
     assert audit_log.verify() == (audit_log.read_end(), "")
     shown = admin_client.get(address)
     assert shown.status_code == 200
-    assert MARK in shown.content.decode()
+    assert MARK in b"".join(shown).decode()
 
 
 def test_the_story_of_a_call_shows_what_the_chat_says_only_after_a_reason(
@@ -102,7 +102,7 @@ def test_the_story_of_a_call_shows_what_the_chat_says_only_after_a_reason(
     ):
         answer = admin_client.get(address)
         assert answer.status_code == 200
-        assert MARK not in answer.content.decode(), address
+        assert MARK not in b"".join(answer).decode(), address
     asking = f"/admin/chatapp/conversation/{call.turn.conversation_id}/open/"
     page = admin_client.get(pages(call)["call"]).content.decode()
     assert asking in page
@@ -205,7 +205,7 @@ def test_the_evidence_of_a_deleted_chat_is_taken_with_a_reason_too(
     Conversation.objects.all().delete()
     colleague = signed_in(Member.objects.create_superuser("colleague", password="a-long-password"))
     assert give(colleague, colleague.get(address)["Location"], REASON)["Location"] == address
-    assert json.loads(colleague.get(address).content)["conversation"] == str(chat)
+    assert json.loads(b"".join(colleague.get(address)))["conversation"] == str(chat)
     assert {entry.person_id for entry in opened()} == {owner.pk}
 
 

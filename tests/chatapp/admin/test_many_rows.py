@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from chatapp.admin.overview import charts
 from chatapp.models import Member
 from tests import admin_visits, many_rows
 from tests.many_rows import Rows, Sizes
@@ -20,6 +21,11 @@ MOST_STATEMENTS = 25
 SEVERAL_PAGES = 2
 FEW = Sizes(people=10, services=6, tools=40, calls=60, entries=60)
 THRICE = Sizes(people=30, services=18, tools=120, calls=180, entries=180)
+
+
+@pytest.fixture(autouse=True)
+def _always_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "KEPT_SECONDS", 1e-6)
 
 
 @pytest.fixture(autouse=True)

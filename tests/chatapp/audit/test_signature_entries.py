@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -32,6 +33,10 @@ def entries() -> list[tuple[str, str]]:
     """What happened to the call, and by whom."""
     rows = LogEntry.objects.exclude(call_id=None)
     return [(row.kind, row.actor_name) for row in rows]
+
+
+def take_evidence(chat: UUID) -> str:
+    return "".join(evidence.write_evidence(evidence.read_evidence(chat)))
 
 
 def find_entry(kind: str) -> dict[str, Any]:
@@ -121,7 +126,7 @@ async def test_the_evidence_names_both_and_whom_the_second_stood_in_for(
     ben = (await in_database(lambda: stand_in(ada, member("ben")))).stand_in
     await in_database(sign, call, ben)
     await wait_for_rest(runtime, turn)
-    found = await in_database(evidence.collect_evidence, turn.conversation_id)
+    found = json.loads(await in_database(take_evidence, turn.conversation_id))
     (card,) = found["approvals"]
     names = ("second_signature", "first_by", "decided_by", "signed_for")
     assert [card[name] for name in names] == ["Operations", "owner", "ben", "ada"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatapp.audit import audit_log
+from chatapp.audit import audit_log, evidence
 from chatapp.journal import journal
 from chatapp.models import LogEntry, Member, Turn
 from chatapp.models.policy import audit_log_guards
@@ -126,6 +127,25 @@ def test_evidence_holds_one_conversation_and_of_others_only_digests(file: Path) 
         "position": audit_log.read_end().position,
         "hash": audit_log.read_end().hash,
     }
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_evidence_in_pieces_is_the_same(
+    file: Path, turn: Turn, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "LINKS_AT_ONCE", number)
+    taken = json.loads(Ran("log", "evidence", str(turn.conversation_id)).out)
+    assert taken["chain"] == json.loads(file.read_text())["chain"]
+    assert evidence.find_break(taken) is None
+
+
+def test_entries_are_read_when_their_piece_is_asked_for(turn: Turn, file: Path) -> None:
+    pieces = evidence.write_evidence(evidence.read_evidence(turn.conversation_id))
+    with CaptureQueriesContext(connection) as captured:
+        assert '"chain": [' in next(pieces)
+        assert not captured.captured_queries
+        next(pieces)
+        assert len(captured.captured_queries) == 1
 
 
 def test_evidence_is_checked_without_the_log_it_is_of(file: Path) -> None:

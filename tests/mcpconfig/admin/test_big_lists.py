@@ -5,11 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatapp.models import Conversation, Member
 from mcpconfig.admin import big_lists
+from mcpconfig.admin.exchanges import ExchangeAdmin
 from mcpconfig.models import Exchange, Service
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +54,22 @@ def test_a_list_counts_up_to_a_limit_and_says_so(
     assert "More than 3." in page
     assert "4 exchanges" not in page
     assert "more than 3 results" in read(admin_client, "?operation=call_tool")
+
+
+def test_rows_that_fit_on_a_page_are_looked_for_once(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a rare value may be found only by reading the whole table."""
+
+    def count_looks(query: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert "tools/call-3" in read(admin_client, query)
+        found = [each["sql"].partition(" WHERE ")[2] for each in captured.captured_queries]
+        return sum('"operation"' in each and '"id" IN' not in each for each in found)
+
+    assert count_looks("?operation=call_tool") == 1
+    monkeypatch.setattr(ExchangeAdmin, "list_per_page", 2)
+    assert count_looks("?operation=call_tool") == 3
 
 
 def test_a_search_reads_the_newest_rows_and_says_so(

@@ -30,6 +30,11 @@ pytestmark = pytest.mark.django_db
 MOST_STATEMENTS = 25
 
 
+@pytest.fixture(autouse=True)
+def _always_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "KEPT_SECONDS", 1e-6)
+
+
 def open_overview(client: Client, address: str = "/admin/") -> BeautifulSoup:
     answer: Any = client.get(address)
     assert answer.status_code == 200
@@ -221,6 +226,27 @@ def test_the_overview_costs_few_statements_however_much_there_is(
         open_overview(admin_client)
     with django_assert_max_num_queries(MOST_STATEMENTS):
         open_overview(admin_client, "/admin/live/")
+
+
+def test_charts_are_kept_for_admins_who_view_the_same_in_the_same_language(
+    admin_client: Client, admin: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_chart() -> str:
+        title: Any = open_overview(admin_client).select_one("#chart-turns")
+        return str(title.parent.parent)
+
+    # Every moment is the same one.
+    monkeypatch.setattr(charts, "KEPT_SECONDS", 1e12)
+    before = read_chart()
+    rows.turn(admin)
+    assert read_chart() == before
+    with override("de"):
+        other = charts.list_charts(admin)
+    assert [chart.title for chart in other] != [chart.title for chart in charts.list_charts(admin)]
+    clerk = Member.objects.create_user("clerk", is_staff=True)
+    assert charts.list_charts(clerk) == []
+    monkeypatch.setattr(charts, "KEPT_SECONDS", 1e-6)
+    assert read_chart() != before
 
 
 VIEWED = [

@@ -161,7 +161,7 @@ def test_an_admin_takes_the_evidence_of_a_conversation(
     assert url in admin_client.get(f"/admin/chatapp/conversation/{chat}/change/").content.decode()
     answer = admin_client.get(url)
     assert answer["Content-Disposition"] == f'attachment; filename="evidence-{chat}.json"'
-    taken = json.loads(answer.content)
+    taken = json.loads(b"".join(answer))
     assert evidence.find_break(taken) is None
     assert taken["conversation"] == str(chat)
 
