@@ -78,8 +78,8 @@ def measure_whole_log(count: int) -> Iterator[Figure]:
     assert not problem, problem
     yield "entries", end.position, "entries"
     yield "checking all of them", checked, "s"
-    collect, write = evidence.collect_evidence, evidence.format_evidence
-    made = measure_seconds(lambda: texts.append(write(collect(chats[0]))))
+    read, write = evidence.read_evidence, evidence.write_evidence
+    made = measure_seconds(lambda: texts.append("".join(write(read(chats[0])))))
     yield "evidence of one chat among them", made, "s"
     yield "its size", len(texts[0]) / 1e6, "MB"
 
