@@ -49,7 +49,10 @@ class KeyedPaginator(Paginator[Any]):
 
 
 class CappedPaginator(KeyedPaginator):
-    """Counts up to MOST_COUNTED rows. If there are more, the pages end there."""
+    """Counts up to MOST_COUNTED rows. If there are more, the pages end there. `newest_first` is the
+    order by date with an index."""
+
+    newest_first = ""
 
     @cached_property
     def _some_keys(self) -> list[Any]:
@@ -59,7 +62,25 @@ class CappedPaginator(KeyedPaginator):
         return list(rows.order_by().values_list("pk", flat=True)[: self.per_page])
 
     def _read_keys(self, first: int) -> list[Any]:
-        return self._some_keys if self._is_short else super()._read_keys(first)
+        if self._is_short:
+            return self._some_keys
+        newest = [] if first else self._read_newest_keys()
+        return newest if len(newest) == self.per_page else super()._read_keys(first)
+
+    def _read_newest_keys(self) -> list[Any]:
+        """Read the keys of the first page among the newest MOST_SEARCHED rows of the table. A
+        database may otherwise sort all rows of a filter for it."""
+        rows: Any = self.object_list
+        is_newest_first = rows.query.order_by[:1] == (self.newest_first,)
+        if not (self.is_capped and rows.query.where and is_newest_first):
+            return []
+        field = self.newest_first.removeprefix("-")
+        dates = rows.model._default_manager.order_by(self.newest_first).values_list(field)
+        oldest = dates[MOST_SEARCHED - 1 : MOST_SEARCHED].first()
+        if oldest is None:
+            return []
+        keys = rows.filter(**{f"{field}__gte": oldest[0]}).select_related(None)
+        return list(keys.values_list("pk", flat=True)[: self.per_page])
 
     @property
     def _is_short(self) -> bool:
@@ -119,6 +140,12 @@ class BigListMixin:
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return BigChangeList
+
+    def get_paginator(self, *args: Any, **kwargs: Any) -> Any:
+        page: Any = super()
+        paginator = page.get_paginator(*args, **kwargs)
+        paginator.newest_first = self.newest_first[0]
+        return paginator
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -72,6 +72,29 @@ def test_rows_that_fit_on_a_page_are_looked_for_once(
     assert count_looks("?operation=call_tool") == 3
 
 
+@pytest.mark.parametrize(
+    ("numbers", "found", "is_sorted"), [((0, 2, 3), 3, False), ((0, 1), 1, True)]
+)
+def test_the_first_page_of_a_filter_is_looked_for_among_the_newest_rows(
+    exchanges: list[Exchange],
+    monkeypatch: pytest.MonkeyPatch,
+    numbers: tuple[int, ...],
+    found: int,
+    is_sorted: bool,
+) -> None:
+    """Only if they do not fill it, all rows of the filter are sorted."""
+    monkeypatch.setattr(big_lists, "MOST_COUNTED", 1)
+    monkeypatch.setattr(big_lists, "MOST_SEARCHED", 2)
+    chosen = Exchange.objects.filter(rpc_method__in=[f"tools/call-{each}" for each in numbers])
+    paginator = big_lists.CappedPaginator(chosen.order_by("-created_at"), 1)
+    paginator.newest_first = "-created_at"
+    with CaptureQueriesContext(connection) as captured:
+        assert list(paginator.page(1)) == [exchanges[found]]
+    ordered = [each["sql"] for each in captured.captured_queries if "ORDER BY" in each["sql"]]
+    looks = [each for each in ordered if '"id" AS "pk"' in each]
+    assert ['"created_at" >=' in each for each in looks] == [True, False][: 1 + is_sorted]
+
+
 def test_a_search_reads_the_newest_rows_and_says_so(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
