@@ -63,6 +63,7 @@ def walk(request: pytest.FixtureRequest, visit: Visit, filled: None) -> Walk:
 
 
 def expect_fits(tab: Page) -> None:
+    tab.wait_for_load_state()  # its styles, too
     assert tab.evaluate(SIDEWAYS) == []
 
 
@@ -91,6 +92,7 @@ def test_a_member_who_leaves_is_off_boarded(walk: Walk) -> None:
     walk.search("leaver")
     walk.press(tab.get_by_role("link", name=re.compile("^leaver")).first)
     walk.press(tab.get_by_role("link", name="Off-board"))
+    expect(tab.get_by_role("button", name="Off-board")).to_be_visible()
     expect_fits(tab)
     walk.press(tab.get_by_role("button", name="Off-board"))
     expect(tab.get_by_text("off-boarded").first).to_be_visible()
@@ -100,6 +102,7 @@ def test_a_member_who_leaves_is_off_boarded(walk: Walk) -> None:
 def test_a_suggested_rule_is_applied(walk: Walk) -> None:
     tab = walk.tab
     walk.press(tab.get_by_role("link", name="See who is asked, and how often"))
+    expect(tab.get_by_role("link", name="Add as a change")).to_be_visible()
     expect_fits(tab)
     walk.press(tab.get_by_role("link", name="Add as a change"))
     tab.get_by_label("Name:").fill("Labels may be changed")
