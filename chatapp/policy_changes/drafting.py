@@ -107,6 +107,7 @@ def reopen(change: PolicyChange, by: Member) -> None:
     fields: dict[str, Any] = {"submitted_at": None, "decided_by": None, "decided_at": None}
     if not closed.update(state=State.DRAFT, note="", **fields):
         raise Refused(_("Only a change that waits or was rejected can be opened again."), 409)
+    log_change(audit_log.Kind.CHANGE_REOPENED, change)
 
 
 def _lock_draft(change: PolicyChange, by: Member) -> None:

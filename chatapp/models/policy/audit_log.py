@@ -67,6 +67,7 @@ class LogEntry(models.Model):
         CHANGE_SUBMITTED = "policy_change.submitted", _("policy change sent for approval")
         CHANGE_APPROVED = "policy_change.approved", _("policy change approved")
         CHANGE_REJECTED = "policy_change.rejected", _("policy change rejected")
+        CHANGE_REOPENED = "policy_change.reopened", _("policy change made a draft again")
         CHANGE_APPLIED = "policy_change.applied", _("policy change applied")
         CHANGE_UNDONE = "policy_change.undone", _("policy change undone")
         CHANGE_DISCARDED = "policy_change.discarded", _("policy change discarded")

@@ -270,7 +270,7 @@ def test_a_rejected_change_can_be_a_draft_again(
     with pytest.raises(Refused, match="“rejected” now"):
         decisions.approve(change.pk, second, version_of(change))
     drafting.reopen(change, admin)
-    assert (state_of(change), kinds()) == (State.DRAFT, ["submitted", "rejected"])
+    assert (state_of(change), kinds()) == (State.DRAFT, ["submitted", "rejected", "reopened"])
 
 
 def test_switching_the_second_admin_off_needs_the_second_admin(
