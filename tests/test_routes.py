@@ -596,7 +596,7 @@ def failures_in_attributes(
     return shown, failures
 
 
-@pytest.mark.long
+@pytest.mark.gate
 def test_no_attribute_of_a_page_holds_markup(world: World) -> None:
     shown, failures = failures_in_attributes(world)
     report(failures)

@@ -21,7 +21,7 @@ from .call_entries import compute_hash, list_secrets, mask_arguments
 from .hash_chain import Break, Mark, Sealed, compute_digest, export_entry, format_time, link_hash
 
 FORMAT = "countersign-evidence-1"
-# Of about 80 bytes each.
+# A digest has about 80 bytes.
 LINKS_AT_ONCE = 2_000
 SEALS = ("previous", "hash")
 # The fields that an entry shares with its approval.

@@ -92,7 +92,7 @@ class Runtime:
     # The `ListKeeper` of the server at OPENAI_BASE_URL; see
     # `chatapp/providers/access/server_models.py`.
     server_list: object | None = None
-    # The `Chart`s of the overview, by language and by what its admin may view; see
+    # The `Chart`s of the overview, by language, time zone and what its admin may view; see
     # `chatapp/admin/overview/charts.py`.
     overview_charts: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_CHARTS))
     # The options that models refused, by account and model; see `chatapp/providers/refusals.py`.

@@ -7,6 +7,8 @@ from asgiref.sync import sync_to_async
 from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
+from chatapp.server.database import release_connection
+
 CHUNK_BYTES = 256 * 1024
 
 
@@ -31,7 +33,11 @@ def stream_pieces(pieces: Iterator[str], content_type: str, name: str) -> Stream
 def _stream(
     content: AsyncIterator[str | bytes], content_type: str, name: str
 ) -> StreamingHttpResponse:
-    return StreamingHttpResponse(content, content_type=content_type, headers=_build_headers(name))
+    # Compressed pieces would be separate gzip members, of which browsers read only the first.
+    headers = {"Content-Encoding": "identity", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(
+        content, content_type=content_type, headers=_build_headers(name) | headers
+    )
 
 
 async def _read_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -41,8 +47,16 @@ async def _read_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _make_pieces(pieces: Iterator[str]) -> AsyncIterator[str]:
-    while piece := await sync_to_async(lambda: next(pieces, ""))():
+    while piece := await sync_to_async(_make_piece)(pieces):
         yield piece
+
+
+def _make_piece(pieces: Iterator[str]) -> str:
+    try:
+        return next(pieces, "")
+    finally:
+        # Otherwise a slow browser would keep it until the end of the file.
+        release_connection()
 
 
 def _build_headers(name: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ class Chart:
 
 def list_charts(admin: Member) -> Sequence[Chart]:
     """Return the charts of what this admin may view. They read tens of thousands of rows, so a
-    process draws them at most twice a minute."""
+    process keeps them for up to half a minute, for each language, time zone and set of rights."""
     cache, moment = current_runtime().overview_charts, int(time.monotonic() / KEPT_SECONDS)
     key = (get_locale(), *(admin.has_perm(permission) for permission in SHOWN_BY))
     charts = cache.get(key, moment)

@@ -123,7 +123,7 @@ def test_an_empty_database_address_is_none(monkeypatch: pytest.MonkeyPatch) -> N
         ("migrate", {"VAR_DIR": "/proc/nowhere"}, "files", "/proc/nowhere"),
     ],
 )
-def test_every_command_ends_in_words_when_the_settings_are_wrong(
+def test_a_command_ends_in_words_when_the_settings_are_wrong(
     tmp_path: Path, command: str, settings: dict[str, str], kind: str, says: str
 ) -> None:
     ran = manage(tmp_path, command, **{"DJANGO_SETTINGS_MODULE": "chatapp.settings", **settings})

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from django.utils.timezone import override as override_zone
 from django.utils.translation import override
 from django_tasks_db.models import DBTaskResult
 
@@ -243,8 +244,17 @@ def test_charts_are_kept_for_admins_who_view_the_same_in_the_same_language(
     with override("de"):
         other = charts.list_charts(admin)
     assert [chart.title for chart in other] != [chart.title for chart in charts.list_charts(admin)]
+    with override_zone("Asia/Tokyo"):
+        other = charts.list_charts(admin)
+    assert [chart.rows for chart in other] != [chart.rows for chart in charts.list_charts(admin)]
     clerk = Member.objects.create_user("clerk", is_staff=True)
     assert charts.list_charts(clerk) == []
+    clerk.user_permissions.add(Permission.objects.get(codename="view_approval"))
+    (questions,) = charts.list_charts(Member.objects.get(pk=clerk.pk))
+    assert questions.address == "/admin/chatapp/approval/"
+    clerk.user_permissions.add(Permission.objects.get(codename="view_policyrule"))
+    (questions,) = charts.list_charts(Member.objects.get(pk=clerk.pk))
+    assert questions.address == "/admin/chatapp/policyrule/questions/"
     monkeypatch.setattr(charts, "KEPT_SECONDS", 1e-6)
     assert read_chart() != before
 
