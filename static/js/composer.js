@@ -48,7 +48,7 @@ const onOpen = (begin) => (addEventListener("opened", begin), begin());
     // A long text becomes a file.
     text.onpaste = (it) => {
       const data = it.clipboardData, words = data.getData("text");
-      const given = words[1e4] ? words : !words && data.files[0] && data.files;
+      const given = words[1e4] ? words : !words && data.files[0] && [...data.files];
       if (given) use(byId("drop"), it, given);
     };
     form.addEventListener("htmx:before:request", () => { sent = text.value; });

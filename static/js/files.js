@@ -1,4 +1,4 @@
-// Adds dropped or pasted files, and takes a paste back.
+// Adds dropped and pasted files.
 const add = (files) => {
   const input = byId("files");
   input.files = files;
@@ -18,8 +18,8 @@ export default (at, { type, target }, given) => {
   if (type === "click") return undo(at);
   if (given) {
     const made = new DataTransfer();
-    if (given.big) made.items.add(new File([given], at.dataset.named));
-    return add(given.big ? made.files : given);
+    for (const file of given.big ? [new File([given], at.dataset.named)] : given) made.items.add(file);
+    return add(made.files);
   }
   at.hidden &&= target === at;
   at.ondragover = (it) => it.preventDefault();

@@ -32,6 +32,8 @@ PASTE_PICTURE = """() => {
   const given = { clipboardData: data, bubbles: true, cancelable: true };
   const event = new ClipboardEvent("paste", given);
   document.getElementById("message").dispatchEvent(event);
+  // As Firefox does after each paste.
+  data.items.clear();
 }"""
 
 
