@@ -162,13 +162,17 @@ def iter_entries(chosen: Q = ALL_ENTRIES, *, after: int = 0, **narrowed: Any) ->
     """Yield entries in order; reads a few thousand at a time."""
     rows = LogEntry.objects.filter(chosen, position__gt=after, **narrowed).values_list(*FIELDS)
     for row in rows.iterator(chunk_size=ROWS_AT_ONCE):
-        yield Sealed(**dict(zip(FIELDS, row, strict=True)))
+        yield _build_sealed(row)
 
 
 def read_entries(after: int, until: int, most: int) -> list[Sealed]:
     """Return the first entries after one position, up to another."""
     rows = LogEntry.objects.filter(position__gt=after, position__lte=until).values_list(*FIELDS)
-    return [Sealed(**dict(zip(FIELDS, row, strict=True))) for row in rows[:most]]
+    return list(map(_build_sealed, rows[:most]))
+
+
+def _build_sealed(row: Sequence[Any]) -> Sealed:
+    return Sealed(**dict(zip(FIELDS, row, strict=True)))
 
 
 def verify(known: Sequence[Mark] = ()) -> tuple[Mark, str]:

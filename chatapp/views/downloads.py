@@ -10,6 +10,9 @@ from django.utils.http import content_disposition_header
 from chatapp.server.database import release_connection
 
 CHUNK_BYTES = 256 * 1024
+# Of an answer in pieces. Compressed pieces would be separate gzip members, of which clients read
+# only the first. A proxy must not collect them either.
+STREAM_HEADERS = {"Content-Encoding": "identity", "X-Accel-Buffering": "no"}
 
 
 def build_download(body: str | bytes, content_type: str, name: str) -> HttpResponse:
@@ -33,11 +36,8 @@ def stream_pieces(pieces: Iterator[str], content_type: str, name: str) -> Stream
 def _stream(
     content: AsyncIterator[str | bytes], content_type: str, name: str
 ) -> StreamingHttpResponse:
-    # Compressed pieces would be separate gzip members, of which browsers read only the first.
-    headers = {"Content-Encoding": "identity", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(
-        content, content_type=content_type, headers=_build_headers(name) | headers
-    )
+    headers = _build_headers(name) | STREAM_HEADERS
+    return StreamingHttpResponse(content, content_type=content_type, headers=headers)
 
 
 async def _read_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:

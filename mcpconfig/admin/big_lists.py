@@ -74,13 +74,8 @@ class CappedPaginator(KeyedPaginator):
         is_newest_first = rows.query.order_by[:1] == (self.newest_first,)
         if not (self.is_capped and rows.query.where and is_newest_first):
             return []
-        field = self.newest_first.removeprefix("-")
-        dates = rows.model._default_manager.order_by(self.newest_first).values_list(field)
-        oldest = dates[MOST_SEARCHED - 1 : MOST_SEARCHED].first()
-        if oldest is None:
-            return []
-        keys = rows.filter(**{f"{field}__gte": oldest[0]}).select_related(None)
-        return list(keys.values_list("pk", flat=True)[: self.per_page])
+        keys = _keep_newest(rows, rows.model._default_manager.all(), self.newest_first)
+        return list(keys.select_related(None).values_list("pk", flat=True)[: self.per_page])
 
     @property
     def _is_short(self) -> bool:
@@ -101,6 +96,16 @@ class CappedPaginator(KeyedPaginator):
     @property
     def is_capped(self) -> bool:
         return self._found > MOST_COUNTED
+
+
+def _keep_newest(rows: QuerySet[Any], among: QuerySet[Any], order: str) -> QuerySet[Any]:
+    """Return the rows that are as new as the newest MOST_SEARCHED rows of `among`."""
+    field = order.removeprefix("-")
+    values = among.select_related(None).order_by(f"-{field}").values_list(field, flat=True)
+    # The oldest of them; none if there are fewer rows.
+    for oldest in values[MOST_SEARCHED - 1 : MOST_SEARCHED]:
+        rows = rows.filter(**{f"{field}__gte": oldest})
+    return rows
 
 
 class BigChangeList(ChangeList):
@@ -154,12 +159,7 @@ class BigListMixin:
             exact = self._find_exactly(queryset, search_term.strip())
             if exact is not None:
                 return exact, False
-            field = self.newest_first[0].removeprefix("-")
-            newest = queryset.select_related(None).order_by(f"-{field}")
-            values = newest.values_list(field, flat=True)
-            # The oldest row that is searched; none if there are fewer rows.
-            for oldest in values[MOST_SEARCHED - 1 : MOST_SEARCHED]:
-                queryset = queryset.filter(**{f"{field}__gte": oldest})
+            queryset = _keep_newest(queryset, queryset, self.newest_first[0])
         page: Any = super()
         found: tuple[QuerySet[Any], bool] = page.get_search_results(request, queryset, search_term)
         return found

@@ -14,11 +14,10 @@ from django.utils.translation import get_language, override
 from chatapp.providers.access.provider_check import Sample, stream_sample
 from chatapp.providers.account import Account
 from chatapp.server.database import in_database
+from chatapp.views.downloads import STREAM_HEADERS
 
 FOLDER = "admin/chatapp/modelprovider"
 Keep = Callable[[Sample], object]
-# Compressed pieces would wait for each other. A proxy must not collect them either.
-HEADERS = {"Content-Encoding": "identity", "X-Accel-Buffering": "no"}
 
 
 def stream_page(
@@ -54,7 +53,7 @@ def stream_page(
                     yield await in_database(_render_sample, piece)
             yield end
 
-    return StreamingHttpResponse(write(), headers=HEADERS)
+    return StreamingHttpResponse(write(), headers=STREAM_HEADERS)
 
 
 def _render_sample(sample: Sample) -> str:

@@ -254,45 +254,35 @@ def _list_approval_needs() -> Iterator[Need]:
             soon[pk] = created_at
         elif created_at < now - timedelta(hours=1):
             old[pk] = created_at
-    oldest = _load_oldest(soon, old)
     if soon:
         text = ngettext(
             "%(count)s approval expires within a day",
             "%(count)s approvals expire within a day",
             len(soon),
         )
-        yield from _describe_approvals("expiring", 15, "high", text, soon, oldest)
+        yield from _describe_approvals("expiring", 15, "high", text, soon)
     if old:
         text = ngettext(
             "%(count)s approval has waited for more than an hour",
             "%(count)s approvals have waited for more than an hour",
             len(old),
         )
-        yield from _describe_approvals("waiting", 25, "medium", text, old, oldest)
-
-
-def _load_oldest(*groups: Mapping[UUID, datetime]) -> dict[UUID, Approval]:
-    """Load the oldest approval of each of these groups, with what is said of it. A group has the
-    time of each approval, by its id."""
-    ids = [min(group, key=lambda pk: group[pk]) for group in groups if group]
-    if not ids:
-        return {}
-    rows = Approval.objects.select_related("tool_call__turn__conversation__owner").only(
-        *("created_at", "tool_call__tool_id"),
-        *(f"tool_call__turn__conversation__owner__{name}" for name in OWNER_NAMES),
-    )
-    return rows.in_bulk(ids)
+        yield from _describe_approvals("waiting", 25, "medium", text, old)
 
 
 def _describe_approvals(
-    name: str,
-    rank: int,
-    tone: str,
-    text: str,
-    times: Mapping[UUID, datetime],
-    loaded: Mapping[UUID, Approval],
+    name: str, rank: int, tone: str, text: str, times: Mapping[UUID, datetime]
 ) -> Iterator[Need]:
-    oldest = loaded.get(min(times, key=lambda pk: times[pk]))
+    """Describe these approvals. `times` has when each was created, by its id."""
+    oldest = (
+        Approval.objects.select_related("tool_call__turn__conversation__owner")
+        .only(
+            *("created_at", "tool_call__tool_id"),
+            *(f"tool_call__turn__conversation__owner__{part}" for part in OWNER_NAMES),
+        )
+        .filter(pk=min(times, key=lambda pk: times[pk]))
+        .first()
+    )
     if oldest is None:
         return  # its chat was deleted meanwhile
     count = intcomma(len(times)) + ("+" if len(times) == APPROVALS_MAX else "")

@@ -17,6 +17,7 @@ from chatapp.models import AccessToken, Turn
 from chatapp.people.refused import Refused
 from chatapp.providers.access.model_choice import OfferedModel, list_offered_models
 from chatapp.server.database import in_database
+from chatapp.views.downloads import STREAM_HEADERS
 
 from .bearer import Problem, ProgramRequest, for_programs
 from .openai_request import Wanted, read_request
@@ -111,10 +112,10 @@ def _read_turn(turn: Turn, wanted: Wanted) -> tuple[Turn, dict[str, Any]]:
 
 
 def _build_stream(turn: Turn, wanted: Wanted, token: AccessToken) -> StreamingHttpResponse:
-    # Compressed chunks would be separate gzip members, of which clients read only the first.
-    headers = {"Content-Encoding": "identity", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(
-        _iterate_events(turn, wanted, token), content_type="text/event-stream", headers=headers
+        _iterate_events(turn, wanted, token),
+        content_type="text/event-stream",
+        headers=STREAM_HEADERS,
     )
 
 
