@@ -234,6 +234,7 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
         load = (read_busy_seconds() - busy) / (time.monotonic() - started)
         rest.append(("load of the whole machine during the rounds", load, "cores"))
         if options.pages:
+            await asyncio.sleep(options.settle_seconds)
             rest += await measure_rest(ours, options.pages, options.idle_seconds)
         lost = await measure_round(ours, model, 1, SHORT, lost=SHORT // 2)
         assert not lost.finished, "A lost chunk was not noticed."
@@ -376,14 +377,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only 20 answers, to compare")
     parser.add_argument("--pages", type=int, default=100, help="open pages at rest; 0: none")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
+    # Until the server has deleted the events of the rounds.
+    parser.add_argument("--settle-seconds", type=float, default=130.0)
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument(
         "--chainlit", default="", help="a Python that has Chainlit, or `uv` to install it"
     )
     parser.add_argument("--json", type=Path, help="store the figures in this file")
-    options = read_options(parser, pages=2, idle_seconds=0.1)
+    options = read_options(parser, pages=2, idle_seconds=0.1, settle_seconds=0.0)
     if options.quick:
-        options.pages, options.idle_seconds = MANY, 5.0
+        options.pages, options.idle_seconds, options.settle_seconds = MANY, 5.0, 0.0
     with tempfile.TemporaryDirectory() as folder, database(options.database, Path(folder)) as url:
         rounds = uvloop.run(run_session(options, Path(folder), url))
     if any(each.finished < each.answers for each in rounds if each.target != "chainlit"):

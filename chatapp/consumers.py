@@ -57,7 +57,7 @@ RIGHTS_SECONDS = 20.0
 # Idle sockets wake at common moments, so many in an interval, as each waking of the process costs
 # more than what a socket has to do.
 MOMENTS_IN_INTERVAL = 4
-# How often fragments are rendered again without a signal: those that tell the time, and the others.
+# How often fragments are rendered again without a signal: those that time changes, and the others.
 REFRESH_SECONDS = 20.0
 SLOW_REFRESH_SECONDS = 60.0
 # The shortest time between two looks.
@@ -239,6 +239,11 @@ def _has_failed(rendering: Rendering) -> bool:
     return rendering.done() and (rendering.cancelled() or rendering.exception() is not None)
 
 
+def _is_timed(element: Element) -> bool:
+    fragment = FRAGMENTS[element.fragment]
+    return fragment.tells_time or fragment.counts_time
+
+
 class ShownFragments:
     """The fragments that one page shows. They are sent at once, and then each time they change.
 
@@ -247,32 +252,42 @@ class ShownFragments:
 
     def __init__(self, element_ids: Iterable[str]) -> None:
         self._elements = parse_elements(element_ids)
+        self._timed = [each for each in self._elements if _is_timed(each)]
         self._shown: dict[str, int] = {}  # the hash of each, by the id of its element
+        self._all_at = -math.inf  # when all are rendered again without a signal, in the loop's time
         self._has_failed = False
 
     @property
     def refresh_seconds(self) -> float:
-        """The time after which they are rendered without a signal, as some depend on the time."""
+        """The time after which some are rendered without a signal, as they depend on the time."""
         if not self._elements:
             return math.inf
-        fragments = [FRAGMENTS[each.fragment] for each in self._elements]
-        is_timed = any(each.tells_time or each.counts_time for each in fragments)
-        return REFRESH_SECONDS if is_timed or self._has_failed else SLOW_REFRESH_SECONDS
+        return REFRESH_SECONDS if self._timed or self._has_failed else SLOW_REFRESH_SECONDS
 
     async def send_changes(
-        self, person_id: int, conversation_id: uuid.UUID | None, viewer: Viewer
+        self,
+        person_id: int,
+        conversation_id: uuid.UUID | None,
+        viewer: Viewer,
+        *,
+        is_signalled: bool,
     ) -> None:
+        """Without a signal, those that no time changes are rendered less often."""
         if not self._elements:
             return
+        is_due = is_signalled or asyncio.get_running_loop().time() >= self._all_at
         try:
-            fresh = await load_elements(person_id, conversation_id, self._elements)
+            elements = self._elements if is_due else self._timed
+            fresh = await load_elements(person_id, conversation_id, elements)
         except Exception:
             log.exception(
                 "What is shown to person %s could not be read; it is tried again", person_id
             )
-            self._has_failed = True
+            self._has_failed, self._all_at = True, -math.inf
             return
         self._has_failed = False
+        if is_due:
+            self._all_at = find_common_moment(SLOW_REFRESH_SECONDS)
         # The time at which a card was rendered is no change: the page keeps the first one.
         timeless = {key: hash(fragments.strip_shown_at(html)) for key, html in fresh.items()}
         keys = [key for key, html in timeless.items() if self._shown.get(key) != html]
@@ -446,9 +461,14 @@ class PersonConsumer(AsyncWebsocketConsumer):
             # by the next poll.
             if self._signals_heard != hub.signals_heard:
                 code = await self._check_rights()
+            is_signalled = True
             while not code:
-                await shown.send_changes(self.person_id, self.conversation_id, viewer)
+                await shown.send_changes(
+                    self.person_id, self.conversation_id, viewer, is_signalled=is_signalled
+                )
                 code = await self._wait_for_signal(changed, shown.refresh_seconds)
+                is_signalled = changed.is_set()
+                changed.clear()
                 code = code or await self._check_rights()
         finally:
             hub.leave_person(self.person_id, changed)
@@ -470,7 +490,6 @@ class PersonConsumer(AsyncWebsocketConsumer):
                     await changed.wait()
             if not changed.is_set() and now() < refreshes_at:
                 code = await self._check_rights()
-        changed.clear()
         return code
 
 

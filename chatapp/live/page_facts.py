@@ -1,5 +1,6 @@
 """What the rows around a call or a turn add to its card or its status, loaded for rendering."""
 
+import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,12 +45,14 @@ from chatapp.rendering.page_values import (
 )
 from chatapp.rendering.pages import fragments
 from chatapp.server.compiled_queries import compiled
+from chatapp.server.runtime import current_runtime
 from mcpconfig.models import ToolDefinition, ToolSetting
 from mcpconfig.oauth.sign_in_status import ConnectionState, get_sign_in_status
 from mcpconfig.secrets.credentials import has_personal_headers
 from mcpconfig.services.sharing import can_sign_in
 from mcpconfig.values.acting import Acting
 
+KEPT_SECONDS = 60
 ALL_TOKENS = (
     F("input_tokens") + F("output_tokens") + F("summary_input_tokens") + F("summary_output_tokens")
 )
@@ -91,11 +94,19 @@ def _sum_spent(
 
 
 def _find_context_tokens(conversation: Conversation) -> int | None:
-    """Return the context of the chosen model in tokens, if it is known."""
+    """Return the context of the chosen model in tokens, if it is known. A process keeps it for up
+    to a minute."""
+    cache = current_runtime().context_sizes
+    key, moment = (conversation.model, conversation.owner_id), int(time.monotonic() / KEPT_SECONDS)
+    kept = cache.get(key, moment)
+    if kept is not None:
+        return kept[0]
     try:
-        return choose_model(conversation.model, conversation.owner).context_tokens
+        size = choose_model(conversation.model, conversation.owner).context_tokens
     except ProviderError:
-        return None
+        size = None
+    cache.put(key, moment, (size,))
+    return size
 
 
 @compiled

@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 CACHED_TOOLS = 10_000  # of some 3 kB each
 REMEMBERED_OPTIONS = 1_000
+CACHED_SIZES = 2_000
 CACHED_FRAGMENTS = 2_000  # of some 1 kB each
 CACHED_CHARTS = 100  # of some 10 kB each
 
@@ -34,6 +35,7 @@ class BoundedCache(Generic[T]):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._entries: OrderedDict[Hashable, tuple[object, Sequence[T]]] = OrderedDict()
+        self._count = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, state: object) -> Sequence[T] | None:
@@ -47,13 +49,15 @@ class BoundedCache(Generic[T]):
 
     def put(self, key: Hashable, state: object, values: Sequence[T]) -> None:
         with self._lock:
+            _, replaced = self._entries.pop(key, (None, ()))
             self._entries[key] = (state, values)
-            self._entries.move_to_end(key)
-            while len(self) > self._limit and len(self._entries) > 1:
-                self._entries.popitem(last=False)
+            self._count += len(values) - len(replaced)
+            while self._count > self._limit and len(self._entries) > 1:
+                _, (_, oldest) = self._entries.popitem(last=False)
+                self._count -= len(oldest)
 
     def __len__(self) -> int:
-        return sum(len(values) for _, values in self._entries.values())
+        return self._count
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -89,6 +93,11 @@ class Runtime:
     )
     # The `CatalogueTool`s of each service and audience; see `chatapp/tools/catalogue.py`.
     tool_cache: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_TOOLS))
+    # The context sizes of models in tokens, by model id and person; see
+    # `chatapp/live/page_facts.py`.
+    context_sizes: BoundedCache[int | None] = field(
+        default_factory=lambda: BoundedCache(CACHED_SIZES)
+    )
     # The `ListKeeper` of the server at OPENAI_BASE_URL; see
     # `chatapp/providers/access/server_models.py`.
     server_list: object | None = None

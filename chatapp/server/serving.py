@@ -144,7 +144,7 @@ def build_config(workers: int) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=262_144,
         ws_per_message_deflate=True,
-        ws_ping_interval=20,
+        ws_ping_interval=60,  # pages hear from us more often, and a ping costs as much as a message
         ws_ping_timeout=20,
         lifespan="on",
         limit_concurrency=settings.CONNECTIONS_MAX,

@@ -101,7 +101,7 @@ def shared_file(request: HttpRequest, token: str, attachment_id: uuid.UUID) -> H
     return (
         build_file_response(request, found, save=save)
         if found.is_own_file
-        else _build_resource(found)
+        else _build_resource(request, found)
     )
 
 
@@ -160,11 +160,11 @@ def _read_number(given: str) -> int:
     return max(1, int(given)) if is_number else 1
 
 
-def _build_resource(found: Attachment) -> HttpResponse:
+def _build_resource(request: HttpRequest, found: Attachment) -> HttpResponse:
     """Return what a service gave when the resource was read: its text, or else its first bytes."""
     texts = [str(each["text"]) for each in found.contents if each.get("text") is not None]
     if texts:
         text = "\n\n".join(texts)
         return HttpResponse(text, content_type="text/plain; charset=utf-8", headers=BYTES_HEADERS)
     blobs = [each["blob"] for each in found.contents if each.get("blob")]
-    return build_bytes_response(blobs[0] if blobs else None, save=False)
+    return build_bytes_response(request, blobs[0] if blobs else None, save=False)

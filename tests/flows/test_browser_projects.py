@@ -70,6 +70,20 @@ def test_a_chat_in_a_project_cites_a_file_and_the_link_opens_the_place(visit: Vi
     expect(tab.get_by_role("region", name="Your chats")).to_contain_text(question)
 
 
+def test_an_upload_that_does_not_reach_the_server_says_so_on_the_page(visit: Visit) -> None:
+    tab = visit.tab()
+    create_project(tab, "Far away")
+    tab.context.set_offline(True)
+    tab.get_by_label("Add files").set_input_files([NOTES])
+    said = tab.locator(".link-state")
+    expect(said).to_have_text(
+        "The server cannot be reached. Nothing is lost. Try again in a moment."
+    )
+    expect(said).to_be_in_viewport(ratio=1)
+    tab.context.set_offline(False)
+    visit.witness.excused += ["ERR_INTERNET_DISCONNECTED", "htmx:error"]
+
+
 def test_a_refused_file_says_why_and_the_others_stay(visit: Visit) -> None:
     visit.witness.excuse("status of 422")
     tab = visit.tab()

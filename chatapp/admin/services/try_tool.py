@@ -318,7 +318,7 @@ def serve_trial_content(
     """Return the bytes of one content block of the result."""
     block = get_piece(_get_trial(service, trial_id).content, index)
     data = block.get("data") or (block.get("resource") or {}).get("blob")
-    return build_bytes_response(data, save="save" in request.GET)
+    return build_bytes_response(request, data, save="save" in request.GET)
 
 
 def _get_trial(service: Service, trial_id: uuid.UUID) -> Trial:

@@ -1,7 +1,10 @@
 """HTML, SVG and Mermaid of an answer as a page, in a frame that can reach nothing."""
 
 import uuid
+from collections.abc import Sequence
+from urllib.parse import urljoin
 
+from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
@@ -84,13 +87,20 @@ def _render_diagram(request: MemberRequest, code: CodeBlock) -> tuple[HttpRespon
         "options": build_drawing_options(request.user.theme),
         "most_characters": MOST_CHARACTERS,
     }
-    sources = " ".join(map(request.build_absolute_uri, scripts)) or "'none'"
+    sources = _write_sources(request, scripts) or "'none'"
     policy = (
         f"sandbox allow-scripts; default-src 'none'; script-src {sources}; "
-        f"style-src 'unsafe-inline' {request.build_absolute_uri(style)}; "
+        f"style-src 'unsafe-inline' {_write_sources(request, [style])}; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     )
     return render(request, "chat/diagram.html", context), policy
+
+
+def _write_sources(request: MemberRequest, files: Sequence[str]) -> str:
+    """Return the addresses of these files for a policy, where 'self' means nothing without an
+    origin. A proxy may pass on another host than the one that browsers ask."""
+    hosts = [host for host in (request.build_absolute_uri("/"), settings.PUBLIC_URL) if host]
+    return " ".join(dict.fromkeys(urljoin(host, file) for host in hosts for file in files))
 
 
 def _find_code(

@@ -1,5 +1,6 @@
 """Results of services for the person they belong to: bytes, opened links, attachments."""
 
+import re
 import uuid
 from typing import Any
 
@@ -36,6 +37,8 @@ BYTES_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
+# One range, from a byte on, to a byte, or of the last bytes.
+ONE_RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})", re.ASCII)
 
 
 @for_members("GET", "HEAD")
@@ -43,7 +46,7 @@ def call_content(request: MemberRequest, call_id: uuid.UUID, index: int) -> Http
     """Return the bytes of one block of a tool result."""
     block = get_piece(ToolCall.of(request.user, call_id).content, index)
     data = block.get("data") or (block.get("resource") or {}).get("blob")
-    return build_bytes_response(data, save="save" in request.GET)
+    return build_bytes_response(request, data, save="save" in request.GET)
 
 
 @for_members("GET", "HEAD")
@@ -55,7 +58,7 @@ def attachment_content(
     if found.is_own_file and index == 0:
         return build_file_response(request, found, save="save" in request.GET)
     part = get_piece(found.contents, index)
-    return build_bytes_response(part.get("blob"), save="save" in request.GET)
+    return build_bytes_response(request, part.get("blob"), save="save" in request.GET)
 
 
 def build_file_response(request: HttpRequest, found: Attachment, *, save: bool) -> HttpResponse:
@@ -146,7 +149,7 @@ def get_piece(pieces: list[dict[str, Any]], index: int) -> dict[str, Any]:
     return pieces[index]
 
 
-def build_bytes_response(base64_text: object, *, save: bool) -> HttpResponse:
+def build_bytes_response(request: HttpRequest, base64_text: object, *, save: bool) -> HttpResponse:
     """Return the bytes with their detected type. Only pictures and sounds are shown, the rest is
     saved."""
     data = decode_base64(base64_text)
@@ -157,4 +160,31 @@ def build_bytes_response(base64_text: object, *, save: bool) -> HttpResponse:
     if save or not found:
         suffix = found.partition("/")[2] or "bin"
         headers["Content-Disposition"] = f'attachment; filename="resource.{suffix}"'
-    return HttpResponse(data, content_type=found or "application/octet-stream", headers=headers)
+    response = HttpResponse(data, content_type=found or "application/octet-stream", headers=headers)
+    if found.startswith("audio/"):
+        cut_range(response, request.headers.get("Range", ""))
+    return response
+
+
+def cut_range(response: HttpResponse, wanted: str) -> None:
+    """Cut the body to the bytes of a `Range` header (RFC 9110 section 14.2): without, Safari plays
+    no sound. The body stays whole for no range, several, or one that cannot be read."""
+    # Ranges count the bytes that are sent, so these may not be compressed.
+    response["Content-Encoding"], response["Accept-Ranges"] = "identity", "bytes"
+    match = ONE_RANGE.fullmatch(wanted)
+    if match is None or not any(match.groups()):
+        return
+    size = len(response.content)
+    first, last = (int(number) if number else None for number in match.groups())
+    if first is None:
+        first, last = max(0, size - (last or 0)), size - 1
+    last = size - 1 if last is None else last
+    if last < first < size:
+        return
+    if first >= size:
+        response.status_code, response.content = 416, b""
+        response["Content-Range"] = f"bytes */{size}"
+        return
+    last = min(last, size - 1)
+    response.status_code, response.content = 206, response.content[first : last + 1]
+    response["Content-Range"] = f"bytes {first}-{last}/{size}"

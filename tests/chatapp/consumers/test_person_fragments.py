@@ -19,6 +19,7 @@ from chatapp.accounts.directory import Person
 from chatapp.engine.runtime import EngineRuntime, close_engine_runtime, open_engine_runtime
 from chatapp.journal import journal
 from chatapp.live import rights
+from chatapp.live.hub import Viewer
 from chatapp.models import Member, PersonSignal, ToolCall
 from chatapp.people.signals import notify
 from chatapp.rendering import page_values
@@ -462,6 +463,50 @@ async def test_what_depends_on_the_time_is_rendered_again_without_a_commit(
     for _ in range(2):
         await consumers.load_elements(owner.pk, None, [BADGE, INBOX])
     assert renders[2:] == [[BADGE.id, INBOX.id], [INBOX.id]]
+
+
+TIMED_AND_NOT = (page_values.WAITING_ID, page_values.TOOLS_ID)
+
+
+@pytest.fixture
+def look(owner: Member) -> Callable[[bool], Any]:
+    """Let a page with both kinds look for changes, with or without a signal, after a commit."""
+    shown, viewer = consumers.ShownFragments(TIMED_AND_NOT), Viewer()
+
+    async def look_once(is_signalled: bool) -> None:
+        await in_database(Member.objects.filter(pk=owner.pk).update, first_name=str(uuid.uuid4()))
+        await shown.send_changes(owner.pk, None, viewer, is_signalled=is_signalled)
+
+    return look_once
+
+
+async def test_what_no_time_changes_is_rendered_less_often_without_a_signal(
+    look: Callable[[bool], Any],
+    runtime: EngineRuntime,
+    renders: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for is_signalled in (True, False, True):
+        await look(is_signalled)
+    both = list(TIMED_AND_NOT)
+    assert renders == [both, both[:1], both]
+    monkeypatch.setattr(consumers, "SLOW_REFRESH_SECONDS", 0.0001)
+    for is_signalled in (True, False):
+        await look(is_signalled)
+    assert renders[3:] == [both, both]
+
+
+async def test_after_a_failure_all_is_read_again_without_a_signal(
+    look: Callable[[bool], Any],
+    runtime: EngineRuntime,
+    renders: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumers, "render_elements", Away(consumers.render_elements, times=1))
+    await look(True)
+    assert renders == []
+    await look(False)
+    assert renders == [list(TIMED_AND_NOT)]
 
 
 async def test_what_cannot_be_read_just_now_is_read_at_the_next_look(

@@ -288,7 +288,7 @@ def test_the_socket_limits_are_set() -> None:
         262_144,
         True,
     )
-    assert (found.ws_ping_interval, found.ws_ping_timeout) == (20, 20)
+    assert (found.ws_ping_interval, found.ws_ping_timeout) == (60, 20)
     assert found.proxy_headers is False, "without PUBLIC_URL nobody may claim another address"
 
 

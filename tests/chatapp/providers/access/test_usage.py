@@ -11,6 +11,7 @@ from django.db import IntegrityError
 
 from chatapp.conversations import intake, retry
 from chatapp.engine.runtime import EngineRuntime
+from chatapp.live import page_facts
 from chatapp.live.page_facts import load_gauge
 from chatapp.models import Allowance, ChatModel, Member, ModelProvider, Step, Turn, UsageOfDay
 from chatapp.people.refused import Refused
@@ -173,6 +174,20 @@ def test_a_page_says_what_an_answer_cost_and_how_full_the_chat_is(
     assert "3,401 tokens in total" in gauge.text
     assert "0.012 EUR" in gauge.text
     assert page.one("div", id=f"status-{turn.answer_id}").text.endswith("401 tokens · 0.012 EUR")
+
+
+def test_the_size_of_a_context_is_looked_up_once_a_minute(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    closed_step(turn, input_tokens=1_230, output_tokens=4)
+    first = load_gauge(turn.conversation)
+    monkeypatch.setattr(page_facts, "KEPT_SECONDS", 1e9)
+    load_gauge(turn.conversation)
+    with django_assert_num_queries(1):
+        assert load_gauge(turn.conversation) == first
+    monkeypatch.setattr(page_facts, "KEPT_SECONDS", 1e-9)
+    with django_assert_num_queries(2):
+        assert load_gauge(turn.conversation) == first
 
 
 def test_a_chat_whose_model_has_no_known_size_says_how_many_tokens_it_reads(turn: Turn) -> None:

@@ -1,6 +1,7 @@
 """HTML, SVG and Mermaid of answers as pages: who gets them, and with which policy."""
 
 import json
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -96,6 +97,17 @@ def test_a_diagram_may_load_its_own_files_and_nothing_else(
         "frame-ancestors": "'self'",
     }
     assert page.one(id="source").text.split() == ["flowchart", "LR", 'A["<b>\'"]', "-->", "B"]
+
+
+def test_a_diagram_loads_its_files_where_a_proxy_passes_on_another_host(
+    owner_client: Client, diagram: Part, settings: Any
+) -> None:
+    settings.PUBLIC_URL = "https://chat.example"
+    answer = owner_client.get(address(diagram, "page"), headers=IN_FRAME)
+    page = parse(answer.content.decode())
+    for file in (*(each["src"] for each in page.all("script")), page.one("link")["href"]):
+        for host in ("http://testserver", "https://chat.example"):
+            assert f"{host}{file}" in answer["Content-Security-Policy"].replace(";", " ").split()
 
 
 @pytest.mark.parametrize("theme", ["", "light", "dark"])

@@ -87,6 +87,48 @@ def test_where_there_are_no_bytes_nothing_is_there(
     assert content(owner_client, call, index=7).status_code == 404
 
 
+LONG_SOUND = WAV + bytes(1_000)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "last"),
+    [("0-1", 0, 1), ("40-", 40, len(LONG_SOUND) - 1), ("-9", len(LONG_SOUND) - 9, None)]
+    + [("8-99999", 8, None), ("-99999", 0, None)],
+)
+def test_a_sound_is_sent_in_ranges(
+    owner_client: Client, owner: Member, wanted: str, first: int, last: int | None
+) -> None:
+    call = call_with(owner, picture_block(LONG_SOUND))
+    asked = {"Range": f"bytes={wanted}", "Accept-Encoding": "gzip"}
+    answer = owner_client.get(f"/calls/{call.pk}/content/0", headers=asked)
+    last = len(LONG_SOUND) - 1 if last is None else last
+    assert (answer.status_code, answer.content) == (206, LONG_SOUND[first : last + 1])
+    assert answer["Content-Range"] == f"bytes {first}-{last}/{len(LONG_SOUND)}"
+    assert answer["Content-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    "wanted", ["bytes=5-3", "bytes=-", "bytes=0-1,4-5", "lines=1-2", "bytes=٣-"]
+)
+def test_a_range_that_cannot_be_read_gets_the_whole_sound(
+    owner_client: Client, owner: Member, wanted: str
+) -> None:
+    call = call_with(owner, picture_block(LONG_SOUND))
+    answer = owner_client.get(f"/calls/{call.pk}/content/0", headers={"Range": wanted})
+    assert (answer.status_code, answer.content) == (200, LONG_SOUND)
+    assert answer["Accept-Ranges"] == "bytes"
+
+
+@pytest.mark.parametrize("wanted", [f"bytes={len(LONG_SOUND)}-", "bytes=-0"])
+def test_a_range_behind_the_end_of_a_sound_gets_its_size(
+    owner_client: Client, owner: Member, wanted: str
+) -> None:
+    call = call_with(owner, picture_block(LONG_SOUND))
+    answer = owner_client.get(f"/calls/{call.pk}/content/0", headers={"Range": wanted})
+    assert (answer.status_code, answer.content) == (416, b"")
+    assert answer["Content-Range"] == f"bytes */{len(LONG_SOUND)}"
+
+
 def test_embedded_bytes_are_served_too(owner_client: Client, owner: Member) -> None:
     resource = {"uri": "a", "blob": base64.b64encode(PNG).decode()}
     call = call_with(owner, {"type": "resource", "resource": resource})
