@@ -24,6 +24,7 @@ WORKER = "static/js/worker.js"
 # Modules, each loaded when an element that names it is used.
 LAZY_MODULES = {
     "static/js/figure_view.js",
+    # Loaded beside each page, because Safari copies only within the click.
     "static/js/copy.js",
     "static/js/files.js",
     "static/js/lightbox.js",

@@ -1,4 +1,4 @@
-// Talks to the frame of an app. The server decides about calls.
+// Talks to the frame of an app.
 const MOST_CHARACTERS = 65536, MOST_MESSAGES = 100, WINDOW = 5e3, MOST_TEXT = 4e3, BUSY_TRIES = 60;
 const METHODS = { __proto__: null }, apps = new Set();
 

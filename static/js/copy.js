@@ -1,10 +1,9 @@
-// Copies the text of a message or a table, or the code below.
+// Copies a message, a table or the code below.
 export default async (button) => {
-  const reply = button.value && await fetch(button.value);
-  if (reply && (!reply.ok || reply.redirected)) throw reply;
-  await navigator.clipboard.writeText(await (reply ? reply.text() : button.closest("figure").querySelector("code").textContent));
+  const text = button.value ? load(button) : button.closest("figure").querySelector("code").textContent;
+  // Within the click, for Safari.
+  await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
   button.dataset.copied = "";
-  const place = announcements();
-  place.textContent = place.dataset.copyDone;
+  announcements().textContent = announcements().dataset.copyDone;
   setTimeout(() => { delete button.dataset.copied; }, 1500);
 };

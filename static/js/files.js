@@ -6,9 +6,7 @@ const add = (files) => {
 };
 
 const undo = async (button) => {
-  const reply = await fetch(button.value, { redirect: "error" });
-  if (!reply.ok) throw reply;
-  const words = await reply.text();
+  const words = await load(button);
   byId("message").focus();
   document.execCommand("insertText", false, words);
   button.closest("li").remove();

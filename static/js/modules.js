@@ -7,3 +7,9 @@ const use = (at, it, given) => {
 addEventListener("click", (it) => use(it.target.closest("[data-module]"), it));
 document.addEventListener("selectionchange", (it) => getSelection().isCollapsed || use(find("[data-quote]"), it));
 addEventListener("dragenter", (it) => it.dataTransfer.types.includes("Files") && use(byId("drop"), it));
+// The text at a button's address.
+const load = async ({ value }) => {
+  const reply = await fetch(value, { redirect: "error" });
+  if (!reply.ok) throw reply;
+  return reply.text();
+};
