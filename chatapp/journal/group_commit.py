@@ -1,7 +1,8 @@
 """The group commit: one transaction each tick for the deltas of all running turns of this process.
 
 Listeners get an event only after its commit, so no page shows text that is not stored. The first
-text of an answer is committed without waiting for the tick.
+text of an answer is committed without waiting for the tick, and the other answers wait: otherwise
+each answer that begins would cost a rendering of all the others.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,25 +139,30 @@ class GroupCommit:
         self._waiting.discard(draft)
 
     async def run(self) -> None:
+        now = asyncio.get_running_loop().time
+        ticks_at = -math.inf
         while True:
             await self._wanted.wait()
             self._urgent.clear()
-            await self._commit()
-            try:
-                async with asyncio.timeout(TICK_SECONDS):
+            is_tick = now() >= ticks_at
+            await self._commit(is_tick=is_tick)
+            if is_tick:
+                ticks_at = now() + TICK_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(ticks_at):
                     await self._urgent.wait()
-            except TimeoutError:
-                continue
 
-    async def _commit(self) -> None:
-        """Store the waiting drafts. A cancellation takes effect only afterwards: otherwise the next
-        commit could overtake a thread that still writes."""
-        await run_uninterrupted(self._commit_all())
+    async def _commit(self, *, is_tick: bool = True) -> None:
+        """Store the waiting drafts; between ticks only first texts. A cancellation takes effect
+        only afterwards: otherwise the next commit could overtake a thread that still writes."""
+        await run_uninterrupted(self._commit_waiting(is_tick))
 
-    async def _commit_all(self) -> None:
+    async def _commit_waiting(self, is_tick: bool) -> None:
         async with self._committing:
-            drafts, self._waiting = list(self._waiting), set()
-            self._wanted.clear()
+            drafts = {draft for draft in self._waiting if is_tick or not draft.stored}
+            self._waiting -= drafts
+            if not self._waiting:
+                self._wanted.clear()
             batch = [(draft, draft.take()) for draft in drafts]
             if not batch:
                 return

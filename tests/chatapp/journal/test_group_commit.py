@@ -83,6 +83,53 @@ async def test_words_of_many_turns_are_stored_in_order(
         assert "".join(await load_texts(draft)) == "".join(f"{number} " for number in range(50))
 
 
+# --- ticks ---------------------------------------------------------------------------------------
+@pytest.fixture
+def three(two: tuple[Draft, Draft], owner: Member) -> tuple[Draft, Draft, Draft]:
+    third = another_turn(owner)
+    return (*two, draft_of(third, lease_of(third)))
+
+
+def read_published(published: list[Event]) -> list[str]:
+    return [event.data["text"] for event in published]
+
+
+async def test_a_first_text_is_stored_before_the_tick_and_alone(
+    commit: GroupCommit,
+    three: tuple[Draft, Draft, Draft],
+    published: list[Event],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_commit, "TICK_SECONDS", 3_600)
+    early, late, later = three
+    commit.add(early, Kind.TEXT, 0, "One")
+    await wait_until(lambda: early.stored == 1)
+    commit.add(early, Kind.TEXT, 0, " more")
+    commit.add(late, Kind.TEXT, 0, "Two")
+    await wait_until(lambda: late.stored == 1)
+    commit.add(later, Kind.TEXT, 0, "Three")
+    await wait_until(lambda: later.stored == 1)
+    assert read_published(published) == ["One", "Two", "Three"]
+    await commit.flush(early)
+    assert read_published(published)[3:] == [" more"]
+
+
+async def test_what_waited_beside_a_first_text_is_stored_with_the_tick(
+    commit: GroupCommit,
+    two: tuple[Draft, Draft],
+    published: list[Event],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_commit, "TICK_SECONDS", 0.3)
+    early, late = two
+    commit.add(early, Kind.TEXT, 0, "One")
+    await wait_until(lambda: early.stored == 1)
+    commit.add(early, Kind.TEXT, 0, " more")
+    commit.add(late, Kind.TEXT, 0, "Two")
+    await wait_until(lambda: early.stored == 2)
+    assert sorted(read_published(published)) == [" more", "One", "Two"]
+
+
 # --- one turn's trouble --------------------------------------------------------------------------
 async def test_a_draft_that_is_refused_stops_no_other_turn(
     commit: GroupCommit, two: tuple[Draft, Draft], monkeypatch: pytest.MonkeyPatch
