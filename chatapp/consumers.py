@@ -57,7 +57,7 @@ RIGHTS_SECONDS = 20.0
 # Idle sockets wake at common moments, so many in an interval, as each waking of the process costs
 # more than what a socket has to do.
 MOMENTS_IN_INTERVAL = 4
-# How often fragments are rendered again without a signal: those that time changes, and the others.
+# How often fragments that depend on the time are rendered again without a signal, and the others.
 REFRESH_SECONDS = 20.0
 SLOW_REFRESH_SECONDS = 60.0
 # The shortest time between two looks.
@@ -259,7 +259,7 @@ class ShownFragments:
 
     @property
     def refresh_seconds(self) -> float:
-        """The time after which some are rendered without a signal, as they depend on the time."""
+        """The time until the next look without a signal."""
         if not self._elements:
             return math.inf
         return REFRESH_SECONDS if self._timed or self._has_failed else SLOW_REFRESH_SECONDS
@@ -272,7 +272,8 @@ class ShownFragments:
         *,
         is_signalled: bool,
     ) -> None:
-        """Without a signal, those that no time changes are rendered less often."""
+        """Send those that changed. Without a signal, those that do not depend on the time are
+        rendered less often."""
         if not self._elements:
             return
         is_due = is_signalled or asyncio.get_running_loop().time() >= self._all_at

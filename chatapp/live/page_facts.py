@@ -104,7 +104,7 @@ def _find_context_tokens(conversation: Conversation) -> int | None:
     try:
         size = choose_model(conversation.model, conversation.owner).context_tokens
     except ProviderError:
-        size = None
+        return None
     cache.put(key, moment, (size,))
     return size
 

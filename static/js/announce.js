@@ -1,7 +1,7 @@
 // Announcements and failed requests.
 const announcements = () => find("[data-announcements]");
 const tell = (words = announcements().dataset.unreachable) => {
-  document.querySelectorAll("[data-announcements],#composer-notice,main>.link-state").forEach((place) => place.replaceChildren(words));
+  document.querySelectorAll("[data-announcements], #composer-notice, #page-notice").forEach((place) => place.replaceChildren(words));
 };
 {
   addEventListener("painted", ({ target }) => {

@@ -1,5 +1,5 @@
 // Shows the buttons that copy, and all code that grew.
-if (navigator.clipboard) document.documentElement.dataset.copies = "";
+if (window.ClipboardItem) document.documentElement.dataset.copies = "";
 addEventListener("painted", ({ target }) => {
   if (target.matches(".blocks > *")) target.querySelectorAll(".rest").forEach((box) => { box.checked = true; });
 });

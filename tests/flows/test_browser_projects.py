@@ -75,7 +75,7 @@ def test_an_upload_that_does_not_reach_the_server_says_so_on_the_page(visit: Vis
     create_project(tab, "Far away")
     tab.context.set_offline(True)
     tab.get_by_label("Add files").set_input_files([NOTES])
-    said = tab.locator(".link-state")
+    said = tab.locator("#page-notice")
     expect(said).to_have_text(
         "The server cannot be reached. Nothing is lost. Try again in a moment."
     )

@@ -162,13 +162,16 @@ def build_bytes_response(request: HttpRequest, base64_text: object, *, save: boo
         headers["Content-Disposition"] = f'attachment; filename="resource.{suffix}"'
     response = HttpResponse(data, content_type=found or "application/octet-stream", headers=headers)
     if found.startswith("audio/"):
-        cut_range(response, request.headers.get("Range", ""))
+        # Only GET has ranges, and nothing says whether the file is the one that `If-Range` names.
+        has_range = request.method == "GET" and "If-Range" not in request.headers
+        cut_range(response, request.headers.get("Range", "") if has_range else "")
     return response
 
 
 def cut_range(response: HttpResponse, wanted: str) -> None:
-    """Cut the body to the bytes of a `Range` header (RFC 9110 section 14.2): without, Safari plays
-    no sound. The body stays whole for no range, several, or one that cannot be read."""
+    """Cut the body to the bytes of a `Range` header (RFC 9110 section 14.2). Safari plays no sound
+    without ranges. A range behind the end gets 416 and the size. The body stays whole for no range,
+    for several, and for one that cannot be read."""
     # Ranges count the bytes that are sent, so these may not be compressed.
     response["Content-Encoding"], response["Accept-Ranges"] = "identity", "bytes"
     match = ONE_RANGE.fullmatch(wanted)

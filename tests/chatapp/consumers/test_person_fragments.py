@@ -502,11 +502,11 @@ async def test_after_a_failure_all_is_read_again_without_a_signal(
     renders: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    await look(True)
     monkeypatch.setattr(consumers, "render_elements", Away(consumers.render_elements, times=1))
     await look(True)
-    assert renders == []
     await look(False)
-    assert renders == [list(TIMED_AND_NOT)]
+    assert renders == [list(TIMED_AND_NOT)] * 2
 
 
 async def test_what_cannot_be_read_just_now_is_read_at_the_next_look(

@@ -119,6 +119,15 @@ def test_a_range_that_cannot_be_read_gets_the_whole_sound(
     assert answer["Accept-Ranges"] == "bytes"
 
 
+def test_a_range_counts_for_get_only_and_not_with_a_condition(
+    owner_client: Client, owner: Member
+) -> None:
+    address = f"/calls/{call_with(owner, picture_block(LONG_SOUND)).pk}/content/0"
+    assert owner_client.head(address, headers={"Range": "bytes=0-1"}).status_code == 200
+    conditional = {"Range": "bytes=0-1", "If-Range": '"x"'}
+    assert owner_client.get(address, headers=conditional).content == LONG_SOUND
+
+
 @pytest.mark.parametrize("wanted", [f"bytes={len(LONG_SOUND)}-", "bytes=-0"])
 def test_a_range_behind_the_end_of_a_sound_gets_its_size(
     owner_client: Client, owner: Member, wanted: str
