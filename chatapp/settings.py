@@ -80,6 +80,9 @@ CONTENT_SECURITY_POLICY = {
         "media-src": [SELF],
         "font-src": [SELF],
         "connect-src": [SELF],
+        # A chat frames apps of tools and previews of code, each sandboxed by its own policy. It may
+        # be opened inside any page, whose policy stays.
+        "frame-src": [SELF],
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],

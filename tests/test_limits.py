@@ -226,6 +226,16 @@ def test_our_scripts_are_light() -> None:
     assert sum(sizes.values()) <= ALL_SCRIPT_BYTES, sizes
 
 
+def test_each_copy_button_names_the_module_that_copies() -> None:
+    buttons = [
+        button
+        for path in (ROOT / "templates").rglob("*.html")
+        for button in re.findall(r"<button[^>]*data-copy=[^>]*(?:%}[^>]*)*>", path.read_text())
+    ]
+    assert len(buttons) > 3
+    assert [each for each in buttons if 'data-module="{% static "js/copy.js" %}"' not in each] == []
+
+
 def test_a_script_is_a_module_only_if_an_element_names_it() -> None:
     """The others are joined to one file, which a module could not be part of."""
     named = {

@@ -1,4 +1,4 @@
-// Shortcuts, and the focus after a decision.
+// Shortcuts; focus after a decision.
 {
   addEventListener("keydown", (it) => {
     const keys = (it.ctrlKey || it.metaKey ? "ctrl+" : "") + (it.altKey ? "alt+" : "") + (it.shiftKey ? "shift+" : "") + it.code;

@@ -1,4 +1,4 @@
-// Applies changes each frame, follows the end.
+// Paints changes, follows the end.
 onOpen(() => {
   const box = find("[data-stream]");
   if (!box) return;

@@ -1,4 +1,4 @@
-// The socket: receives frames and reconnects.
+// Receives frames, reconnects.
 {
   const QUIET = 45e3;
   let box, words, last, tries, heard = 0, socket, timer, lost;
@@ -52,6 +52,7 @@
     connect();
   };
 
+  addEventListener("offline", () => box && retry());
   for (const type of ["online", "pageshow", "visibilitychange"]) addEventListener(type, wake);
   onOpen(() => {
     drop();

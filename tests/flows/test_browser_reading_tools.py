@@ -314,6 +314,20 @@ def test_html_of_an_answer_runs_in_a_frame_that_reaches_nothing(visit: Visit) ->
     forget_framed(visit)
 
 
+def test_a_chat_that_is_opened_in_another_page_shows_previews_too(visit: Visit) -> None:
+    """The policy of a document stays when the sidebar changes its main part."""
+    tab = begin(visit, "Make a page for later", PREVIEWED)
+    chat = tab.url.removeprefix(visit.house.server.address)
+    tab.goto("/archived/")
+    tab.evaluate("() => { window.wasNotLoadedAgain = true; }")
+    tab.locator(f"#sidebar-list a[href='{chat}']").click()
+    expect(open_preview(tab).locator("#out")).to_contain_text("null ran")
+    assert tab.evaluate("() => window.wasNotLoadedAgain")
+    expect_blocked(visit, tab, "connect-src")
+    visit.witness.excuse("navigate the target frame")
+    forget_framed(visit)
+
+
 def test_html_of_an_answer_cannot_lead_its_frame_to_another_host(visit: Visit) -> None:
     tab = begin(visit, "Lead me away", LEADING_AWAY)
     visit.witness.excuse("frame-src")

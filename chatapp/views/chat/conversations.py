@@ -2,12 +2,9 @@
 
 import logging
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
-from csp.constants import SELF
-from csp.decorators import csp_update
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import Http404, HttpResponse
@@ -90,12 +87,6 @@ class Starter:
 
 # Read by shell.html.
 SIDEBAR_COOKIE = "sidebar"
-View = Callable[..., HttpResponse]
-# A conversation frames the apps of its calls and previews of code, each sandboxed by its own
-# policy. The page of a preview frames one too; no other page frames anything. The cast is needed
-# because the types of the decorator have no views with arguments.
-frames_sandboxes = cast(Callable[[View], View], csp_update({"frame-src": [SELF]}))
-
 # The scripted assistant knows these texts, so they are not translated.
 DEMO_STARTERS = (
     ("What notes are there?", gettext_lazy("Lists the demo notebook")),
@@ -166,7 +157,6 @@ def _find_deleted(request: MemberRequest) -> Conversation | None:
 
 
 @for_members("GET", "HEAD")
-@frames_sandboxes
 def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     """Render the newest messages, or with `before` an older part of the conversation: the whole
     page, or for htmx its messages alone. With `version`, render a message that may be hidden, and

@@ -17,7 +17,7 @@ from chatapp.rendering.figures.values import CodeBlock
 from chatapp.views.access import MemberRequest, for_members
 from mcpconfig.values.tool_apps import build_content_policy
 
-from .conversations import build_sidebar_context, frames_sandboxes
+from .conversations import build_sidebar_context
 from .figures import find_figure
 
 DIAGRAM_SCRIPTS = ("vendor/mermaid-tiny-12.0.0.min.js", "js/diagram.js")
@@ -25,7 +25,6 @@ DIAGRAM_STYLE = "css/diagram.css"
 
 
 @for_members("GET", "HEAD")
-@frames_sandboxes
 def show_preview(
     request: MemberRequest, message_id: uuid.UUID, step: int, position: int, number: int
 ) -> HttpResponse:

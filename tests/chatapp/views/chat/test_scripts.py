@@ -128,6 +128,23 @@ def test_a_line_that_stays_away_is_put_into_words(tab: Page, owner: Member) -> N
     expect(words).to_have_text("Connection lost. Reconnecting…")
 
 
+def test_a_computer_that_goes_offline_says_so_although_its_line_stays_open(
+    tab: Page, line: Line, owner: Member
+) -> None:
+    tab.clock.install()
+    show(tab, rows.turn(owner))
+    line.wait_for(1)
+    line.send(7)
+    words = tab.locator("[data-link-state]")
+    tab.context.set_offline(True)
+    tab.clock.run_for(2_000)
+    expect(words).to_have_text("Connection lost. Reconnecting…")
+    tab.context.set_offline(False)
+    tab.clock.run_for(30_000)
+    line.send(8)
+    expect(words).to_have_text("")
+
+
 def test_a_silent_line_is_given_up_and_heartbeats_keep_it(
     tab: Page, line: Line, owner: Member
 ) -> None:
