@@ -8,7 +8,7 @@ onOpen(() => {
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
   const focus = (at) => at.focus({ preventScroll: true });
 
-  // Open details, the focus and what was typed stay.
+  // Details, focus and typed words stay.
   const replace = (old, html) => {
     const fresh = parse(html).firstElementChild, active = document.activeElement, focused = old.contains(active);
     const { keep, typed } = fresh.dataset;
@@ -65,14 +65,14 @@ onOpen(() => {
     else if (by && near(80)) follows = true;
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
-  // By `follow`, or by less text.
   box.addEventListener("scroll", () => {
+    box.toggleAttribute("data-more", !near(1));
     const by = box.scrollTop - top;
     top += by;
     if (by > 0 || !near(1)) turn(by);
     if (by < 0 && top < 800) byId("earlier")?.firstElementChild.click();
   });
-  // Above, moving nothing.
+  // Keeps the place.
   box.addEventListener("htmx:before:swap", ({ target: { parentElement: place }, detail: { ctx } }) => {
     if (place.id !== "earlier" || !ctx.response.raw.ok) return;
     const below = box.scrollHeight - box.scrollTop, focused = place.matches(":focus-within");

@@ -74,3 +74,21 @@ def test_a_diagram_is_drawn_in_its_frame(house: House, tmp_path: Path) -> None:
         firefox.wait(lambda: "Approve" in firefox.read(drawn, frame), "the diagram")
         assert firefox.read("origin", frame) == "null"
         assert firefox.strangers == []
+
+
+def test_the_way_to_the_latest_words_is_offered_above_them(house: House, tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph {number}." for number in range(80))
+    question = house.model.answers("Much to read in Firefox", Answer(text=text, chunk=400))
+    house.clear_drafts()
+    host = urlsplit(house.server.address).netloc
+    seen = "getComputedStyle(document.querySelector('.to-latest')).visibility"
+    with open_firefox(tmp_path / "profile", host, dark=False, width=1280, height=800) as firefox:
+        sign_in(firefox, house.installation.password)
+        firefox.fill("Message", question + ENTER)
+        firefox.expect_text("Paragraph 79.")
+        firefox.wait(lambda: firefox.read(seen) == "hidden", "no button at the end")
+        firefox.read("document.querySelector('.scroller').scrollTo(0, 0)")
+        firefox.wait(lambda: firefox.read(seen) == "visible", "the button")
+        firefox.click("link", "Jump to latest")
+        firefox.wait(lambda: firefox.read(seen) == "hidden", "the end")
+        firefox.assert_clean()
