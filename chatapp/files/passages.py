@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from .kinds import TEXT
+from .kinds import PDF, PPTX, TEXT, XLSX
 
 MIN_CHARACTERS: Final = 1_000
 MAX_CHARACTERS: Final = 1_500
@@ -16,10 +16,11 @@ MIN_BEFORE_HEADING: Final = 400
 PLACE_CHARACTERS: Final = 200
 TABLES: Final = (".csv", ".tsv")
 
-PlaceKind = Literal["", "page", "row", "heading"]
-# The lines that our readers write above the pages and the like of a file that is no plain text.
-_MARK: Final = re.compile(r"\[([A-Z][a-z]+[: ][^\[\]\n]{1,200})\]")
-_PAGE: Final = re.compile(r"Page (\d+)")
+PlaceKind = Literal["", "page", "row", "heading", "slide", "sheet"]
+# The lines that our readers write above each page, slide and sheet.
+_PAGE: Final = re.compile(r"\[Page (\d+)\]")
+_SLIDE: Final = re.compile(r"## Slide (\d+(?: \(hidden\))?(?:: .+)?)")
+SHEET_MARK: Final = "## Sheet: "
 _HEADING: Final = re.compile(r"#{1,6}[ \t]+(?=\S)")
 _BLANK_LINES: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 # Where a block that is too long is cut, the best first.
@@ -28,7 +29,8 @@ _CUTS: Final = ("\n", ". ", " ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of text. `place` is the number of a page or row, or a heading."""
+    """A piece of text. `place` is the number of a page or row, the number and title of a
+    slide, the name of a sheet, or a heading."""
 
     text: str
     place_kind: PlaceKind = ""
@@ -52,30 +54,43 @@ def split_passages(name: str, media_type: str, text: str) -> list[Passage]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if media_type == TEXT and name.lower().endswith(TABLES):
         return [*_join(_list_records(text), "")]
-    return [*_join(_list_blocks(text, has_marks=media_type != TEXT), "\n\n")]
+    if media_type == XLSX:
+        return [*_join(_list_sheet_rows(text), "\n")]
+    return [*_join(_list_blocks(media_type, text), "\n\n")]
 
 
-def _list_blocks(text: str, *, has_marks: bool) -> Iterator[_Block]:
+def _list_blocks(media_type: str, text: str) -> Iterator[_Block]:
     kind: PlaceKind = ""
     place, begins = "", False
     for paragraph in _BLANK_LINES.split(text):
         line, _newline, rest = paragraph.strip("\n").partition("\n")
-        if has_marks and (mark := _MARK.fullmatch(line.strip())):
-            page = _PAGE.fullmatch(mark[1])
-            kind, place, begins = ("page", page[1], True) if page else ("heading", mark[1], True)
+        found, found_place = _read_place(media_type, line.strip())
+        if found:
+            kind, place, begins = found, found_place, begins or found != "heading"
+        if found == "page":
             paragraph = rest
-        heading = "" if has_marks else _read_heading(line.strip())
-        if heading:
-            kind, place = "heading", heading
         if paragraph.strip():
             yield _Block(
                 text=paragraph.strip("\n").rstrip(),
                 place_kind=kind,
                 place=place[:PLACE_CHARACTERS],
                 begins=begins,
-                may_begin=bool(heading),
+                may_begin=found == "heading",
             )
             begins = False
+
+
+def _read_place(media_type: str, line: str) -> tuple[PlaceKind, str]:
+    """Return the place that begins with this line, if one does. Text that looks like the mark of
+    another kind of file is no place."""
+    if media_type == PDF:
+        page = _PAGE.fullmatch(line)
+        return ("page", page[1]) if page else ("", "")
+    if media_type == PPTX:
+        slide = _SLIDE.fullmatch(line)
+        return ("slide", slide[1]) if slide else ("", "")
+    heading = _read_heading(line)
+    return ("heading", heading) if heading else ("", "")
 
 
 def _read_heading(line: str) -> str:
@@ -88,6 +103,17 @@ def _read_heading(line: str) -> str:
     without_end = text.rstrip("#")
     is_closed = without_end != text and without_end.endswith((" ", "\t"))
     return without_end.rstrip() if is_closed else text
+
+
+def _list_sheet_rows(text: str) -> Iterator[_Block]:
+    """Yield the rows of a workbook. Cells have no line breaks, so each line is a row or names a
+    sheet."""
+    kind: PlaceKind = ""
+    place = ""
+    for line in filter(str.strip, text.split("\n")):
+        if begins := line.startswith(SHEET_MARK):
+            kind, place = "sheet", line.removeprefix(SHEET_MARK)[:PLACE_CHARACTERS]
+        yield _Block(text=line, place_kind=kind, place=place, begins=begins)
 
 
 def _list_records(text: str) -> Iterator[_Block]:
@@ -123,7 +149,8 @@ def _join(blocks: Iterable[_Block], between: str) -> Iterator[Passage]:
             if pieces and (is_new or is_full):
                 yield from build()
                 first, pieces, length = None, [], 0
-            first = first or block
+            # A few words before the first heading, such as a note on macros, belong to it.
+            first = first if first is not None and first.place_kind else block
             pieces.append(piece)
             length += len(piece) + len(between)
     yield from build()

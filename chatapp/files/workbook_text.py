@@ -28,7 +28,7 @@ class Workbook:
     def iterate_pieces(self) -> Iterator[str]:
         for sheet in self._sheets:
             hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
-            yield f"## Sheet: {sheet.title}{hidden}"
+            yield f"## Sheet: {' '.join(sheet.title.split())}{hidden}"
             # A file may claim to be as large as a sheet can be.
             sheet.reset_dimensions()
             yield from self._iterate_rows(sheet)

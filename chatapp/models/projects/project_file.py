@@ -72,14 +72,16 @@ class ProjectFileData(models.Model):
 
 
 class ProjectPassage(models.Model):
-    """A piece of the text of a file. `number` counts from 1; `place` is the page, the row or the
-    heading at which it begins."""
+    """A piece of the text of a file. `number` counts from 1; `place` is the page, row, slide,
+    sheet or heading at which it begins."""
 
     class PlaceKind(models.TextChoices):
         NONE = "", ""
         PAGE = "page", _("page")
         ROW = "row", _("row")
         HEADING = "heading", _("heading")
+        SLIDE = "slide", _("slide")
+        SHEET = "sheet", _("sheet")
 
     file = models.ForeignKey(ProjectFile, on_delete=models.CASCADE, related_name="passages")
     number = models.PositiveIntegerField()
@@ -107,4 +109,8 @@ class ProjectPassage(models.Model):
                 return gettext("Page %(number)s") % {"number": self.place}
             case self.PlaceKind.ROW:
                 return gettext("Row %(number)s") % {"number": self.place}
+            case self.PlaceKind.SLIDE:
+                return gettext("Slide %(number)s") % {"number": self.place}
+            case self.PlaceKind.SHEET:
+                return gettext("Sheet %(name)s") % {"name": self.place}
         return self.place

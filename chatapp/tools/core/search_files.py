@@ -1,13 +1,15 @@
 """Finds passages in the files of the project to which a chat belongs."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext_noop
 from pydantic import BaseModel, Field
 
+from chatapp.files.passages import SHEET_MARK
 from chatapp.models import Member, Project, ProjectFile, ProjectPassage
 from chatapp.models.conversations.search_index import MOST_WORDS, split_words
 from chatapp.models.projects.passage_index import find_best
@@ -22,6 +24,7 @@ from chatapp.tools.blueprint import (
 from chatapp.tools.context import Context, ToolError
 from chatapp.tools.taint import MARK_CHARACTERS
 
+PlaceKind = ProjectPassage.PlaceKind
 MOST = 10
 COLUMNS_CHARACTERS = 300
 
@@ -41,9 +44,9 @@ class Input(Strict):
 class Found(BaseModel):
     file: str = Field(description="The name of the file.")
     file_id: str
-    place: str = Field(description="The page, row or heading at which the passage begins.")
+    place: str = Field(description="The page, slide, sheet, row or heading of the passage.")
     link: str = Field(description="Opens the passage. Cite it as a Markdown link.")
-    columns: str = Field(default="", description="The first row of a table.")
+    columns: str = Field(default="", description="The first row of a table or sheet.")
     text: str
 
 
@@ -104,18 +107,38 @@ def _load_passages(ids: Sequence[int]) -> list[ProjectPassage]:
     return [rows[each] for each in ids if each in rows]
 
 
-def _load_columns(passages: Sequence[ProjectPassage]) -> dict[uuid.UUID, str]:
-    """Return the first row of each table that has one of these passages."""
-    tables = {each.file_id for each in passages if each.place_kind == ProjectPassage.PlaceKind.ROW}
-    if not tables:
+def _load_columns(passages: Sequence[ProjectPassage]) -> dict[int, str]:
+    """Return the first row of the table or sheet of each passage that begins further down."""
+    tables = {each.file_id for each in passages if each.place_kind == PlaceKind.ROW}
+    sheets = [each for each in passages if each.place_kind == PlaceKind.SHEET]
+    if not tables and not sheets:
         return {}
-    first = ProjectPassage.objects.filter(file__in=tables, number=1)
-    texts = dict(first.values_list("file", "text"))
-    return {pk: text.partition("\n")[0][:COLUMNS_CHARACTERS] for pk, text in texts.items()}
+    begins_sheet = Q(
+        file__in={each.file_id for each in sheets},
+        place_kind=PlaceKind.SHEET,
+        place__in={each.place for each in sheets},
+        text__startswith=SHEET_MARK,
+    )
+    first = ProjectPassage.objects.filter(Q(file__in=tables, number=1) | begins_sheet)
+    # If two sheets have the same name, the first one counts.
+    begins = {_get_table(each): each for each in first.order_by("-number")}
+    columns = {}
+    for each in passages:
+        begin = begins.get(_get_table(each))
+        if begin is not None and begin.number < each.number:
+            rows = begin.text.split("\n", 2)
+            row = rows[0] if each.place_kind == PlaceKind.ROW else "".join(rows[1:2])
+            columns[each.pk] = row[:COLUMNS_CHARACTERS]
+    return columns
+
+
+def _get_table(passage: ProjectPassage) -> tuple[uuid.UUID, str]:
+    """Return what identifies the table that has this passage."""
+    return passage.file_id, passage.place if passage.place_kind == PlaceKind.SHEET else ""
 
 
 def _build_found(
-    project: Project, file: ProjectFile, passage: ProjectPassage, columns: dict[uuid.UUID, str]
+    project: Project, file: ProjectFile, passage: ProjectPassage, columns: Mapping[int, str]
 ) -> Found:
     address = reverse("project-file", args=[project.pk, file.pk])
     return Found(
@@ -123,7 +146,7 @@ def _build_found(
         file_id=str(file.pk),
         place=passage.describe_place(),
         link=f"{address}#{passage.anchor}",
-        columns="" if passage.number == 1 else columns.get(file.pk, ""),
+        columns=columns.get(passage.pk, ""),
         text=passage.text,
     )
 

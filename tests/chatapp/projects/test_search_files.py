@@ -4,6 +4,8 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils import translation
+from openpyxl import Workbook
 
 from chatapp.models import Conversation, Member, Project, ProjectFile, ProjectPassage, Turn
 from chatapp.projects import changes, files, members
@@ -11,6 +13,7 @@ from chatapp.projects.changes import ProjectValues
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import Context, ToolError
+from tests.chatapp.files.office_files import saved, slides
 from tests.chatapp.files.papers import pdf
 from tests.chatapp.tools.core.core_calls import ran
 
@@ -29,6 +32,13 @@ def ada(owner: Member) -> Member:
 
 def chat_in(project: Project | None, person: Member) -> Conversation:
     return Conversation.objects.create(owner=person, title="Chat", project=project)
+
+
+def add_read_file(person: Member, project: Project, name: str, data: bytes) -> ProjectFile:
+    """Add an office file, and do the task that reads it."""
+    file = add_file(person, project, name, data)
+    files.read_file(file.pk)
+    return file
 
 
 def search(person: Member, project: Project | None, words: str, **more: Any) -> dict[str, Any]:
@@ -80,6 +90,39 @@ def test_a_row_of_a_table_comes_with_the_names_of_its_columns(
     [found] = search(owner, project, "lemon")["found"]
     assert found["columns"] == "article,price"
     assert found["place"].startswith("Row ")
+
+
+def test_rows_of_a_sheet_come_with_the_first_row_of_that_sheet(
+    owner: Member, project: Project
+) -> None:
+    book = Workbook()
+    book.active.title = "Sales"
+    for name in ("Sales", "Costs"):
+        sheet = book.active if name == "Sales" else book.create_sheet(name)
+        sheet.append(["article", f"{name.lower()} of May"])
+        for number in range(100):
+            sheet.append([f"item {number}", f"{number} boxes of {name}"])
+        sheet.append([f"lemon {name}", 7])
+    add_read_file(owner, project, "prices.xlsx", saved(book))
+    for name in ("Sales", "Costs"):
+        [found] = [
+            each
+            for each in search(owner, project, "lemon")["found"]
+            if f"lemon {name}" in each["text"]
+        ]
+        assert found["place"] == f"Sheet {name}"
+        assert found["columns"] == f"| article | {name.lower()} of May |"
+    [first] = search(owner, project, "sales may")["found"][:1]
+    assert (first["place"], first["columns"]) == ("Sheet Sales", "")
+
+
+def test_a_slide_is_named_in_the_language_of_the_reader(owner: Member, project: Project) -> None:
+    file = add_read_file(owner, project, "plan.pptx", slides())
+    [found] = search(owner, project, "sell")["found"]
+    assert found["place"] == "Slide 1: Plan"
+    passage = ProjectPassage.objects.get(file=file, number=1)
+    with translation.override("de"):
+        assert passage.describe_place() == "Folie 1: Plan"
 
 
 def test_the_number_of_passages_is_bounded(owner: Member, project: Project) -> None:
