@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MAKE_GROUP = """
 from chatapp.models import Member
 from django.contrib.auth.models import Group
-Member.objects.get(username="admin").groups.add(Group.objects.create(name="Treasurers"))
+Member.objects.get(username="admin").groups.add(Group.objects.get_or_create(name="Treasurers")[0])
 """
 CHECK = """
 from chatapp.models import Member
@@ -43,12 +43,16 @@ def shell(visit: Visit, code: str) -> None:
     visit.house.installation.manage("shell", "-v", "0", "-c", code)
 
 
+@pytest.mark.parametrize(
+    ("size", "colors"), [((1280, 800), "light"), ((390, 844), "dark")], ids=["desk", "phone"]
+)
 def test_from_nothing_to_confirmed_tools_for_one_group(
-    visit: Visit, peers: tuple[Authority, Vault]
+    visit: Visit, peers: tuple[Authority, Vault], size: tuple[int, int], colors: str
 ) -> None:
     authority, vault = peers
     shell(visit, MAKE_GROUP)
-    tab = visit.tab("admin")
+    viewport = {"width": size[0], "height": size[1]}
+    tab = visit.tab("admin", viewport=viewport, color_scheme=colors)
     try:
         check(tab, vault.url)
         save(tab)
@@ -111,4 +115,4 @@ def confirm(tab: Page) -> None:
         "confirmed"
     )
     tabs.get_by_role("link", name="Changes", exact=True).click()
-    expect(tab.get_by_text("Added to these groups: Treasurers.")).to_be_visible()
+    expect(tab.get_by_text("Added to these groups: Treasurers.").first).to_be_visible()
