@@ -112,3 +112,19 @@ def test_a_suggested_rule_is_applied(walk: Walk) -> None:
     walk.press(button(tab, "Apply"))
     expect(tab.get_by_text("applied").first).to_be_visible()
     assert walk.clicks <= 5
+
+
+def test_charts_change_on_an_open_overview_and_an_open_table_stays(
+    visit: Visit, filled: None
+) -> None:
+    tab = visit.tab("admin")
+    tab.clock.install()
+    tab.goto("/admin/")
+    chart = tab.get_by_role("region", name="Calls and decisions a day")
+    chart.get_by_text("Show as table").click()
+    tab.evaluate("() => { document.querySelector('.chart .big').textContent = 'Old'; }")
+    with tab.expect_response("**/admin/live/"):
+        tab.clock.run_for(30_500)
+    tab.clock.run_for(1_000)
+    expect(chart.locator(".big")).not_to_have_text("Old")
+    expect(chart.get_by_role("table")).to_be_visible()

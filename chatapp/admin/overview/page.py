@@ -48,8 +48,8 @@ def show_overview(
 @require_safe
 def show_live_part(request: HttpRequest) -> HttpResponse:
     person = cast(Member, request.user)
-    context = _build_live(person, count_attention())
-    return TemplateResponse(request, "admin/_live.html", context)
+    context = {**_build_live(person, count_attention()), "charts": list_charts(person)}
+    return TemplateResponse(request, "admin/live.html", context)
 
 
 def _build_live(person: Member, attention: Attention) -> dict[str, Any]:

@@ -229,6 +229,14 @@ def test_the_overview_costs_few_statements_however_much_there_is(
         open_overview(admin_client, "/admin/live/")
 
 
+def test_the_charts_come_with_the_live_part(admin_client: Client, owner: Member) -> None:
+    page, live = open_overview(admin_client), open_overview(admin_client, "/admin/live/")
+    names = [[each.text for each in shown.select("#figures .chart h3")] for shown in (page, live)]
+    assert names[0] == names[1] != []
+    assert [str(each["id"]) for each in live.select("[hx-swap-oob]")] == ["figures"]
+    assert page.select("[hx-swap-oob]") == []
+
+
 def test_charts_are_kept_for_admins_who_view_the_same_in_the_same_language(
     admin_client: Client, admin: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
