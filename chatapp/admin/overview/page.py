@@ -14,7 +14,10 @@ from chatapp.admin.attention import Attention, count_attention
 from chatapp.admin.glossary import list_terms
 from chatapp.admin.menu import build_menu
 from chatapp.admin.setup_checklist import load_setup_checklist
-from chatapp.management.diagnostics.database import check_database
+from chatapp.management.diagnostics import mail
+from chatapp.management.diagnostics.connections import check_services
+from chatapp.management.diagnostics.database import check_clock, check_database
+from chatapp.management.diagnostics.models import check_models
 from chatapp.management.diagnostics.settings import check_addresses, check_files, check_settings
 from chatapp.management.diagnostics.tasks import check_tasks
 from chatapp.models import Member
@@ -67,7 +70,8 @@ def _build_live(person: Member, attention: Attention) -> dict[str, Any]:
 
 @require_safe
 def show_checks(request: HttpRequest) -> HttpResponse:
-    """The checks of `manage.py doctor` that need no connection."""
+    """The checks of `manage.py doctor` that connect to nothing, and the services that failed last.
+    Secrets are checked on the page Keys."""
     if not request.user.has_perm(VIEW_CHECKS):
         raise PermissionDenied
     findings = [
@@ -76,6 +80,10 @@ def show_checks(request: HttpRequest) -> HttpResponse:
         *check_files(),
         *check_database(),
         *check_tasks(),
+        *check_clock(),
+        *check_models(),
+        *mail.check_addresses(),
+        *(each for each in check_services(connects=False) if each.state != "good"),
     ]
     context = {
         **admin.site.each_context(request),

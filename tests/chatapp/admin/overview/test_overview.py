@@ -163,6 +163,15 @@ def no_kept_problems() -> Iterator[None]:
     needs.list_problems.cache_clear()
 
 
+def test_the_checks_name_models_the_clock_and_services_that_failed_last(
+    admin_client: Client,
+) -> None:
+    fail_service()
+    page = open_overview(admin_client, "/admin/checks/").text
+    for words in ("models", "clock", "The last attempt failed"):
+        assert words in page
+
+
 @pytest.mark.usefixtures("no_kept_problems")
 def test_a_failing_check_leads_to_the_page_of_checks(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
