@@ -34,6 +34,7 @@ class ChatAppConfig(AppConfig):
                 trace_context=tracing.get_trace_context,
                 observe_operation=operations.observe_operation,
                 count_refused_connection=operations.count_refused_connection,
+                log_forgotten_registration=change_entries.log_forgotten_registration,
             )
         )
         change_entries.connect_signals()

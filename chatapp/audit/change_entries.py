@@ -25,6 +25,7 @@ from django.utils.translation import override
 
 from chatapp.models import (
     Allowance,
+    Assistant,
     ChatModel,
     Consent,
     HousePolicy,
@@ -32,6 +33,7 @@ from chatapp.models import (
     ModelProvider,
     PolicyRule,
     PolicyTest,
+    SavedPrompt,
     SecondSignature,
     StandIn,
     ToolLimit,
@@ -41,6 +43,7 @@ from mcpconfig.models import (
     CompanySignIn,
     Credential,
     IdentityProvider,
+    OAuthClient,
     OAuthGrant,
     Service,
     ToolSetting,
@@ -59,6 +62,8 @@ SECRETS = (
     *("bearer", "headers", "client_secret", "password", "secret"),
     *("key_id", "sealed_key", "sealed_headers", "sealed_address", "sealed_secret"),
 )
+# Personal data that ends with an account. The log keeps its entries, so it has no values of these.
+PERSONAL = ("email", "first_name", "last_name")
 # What the program derives from other fields, which are logged.
 DERIVED = frozenset({"switched_on_at"})
 # Fields with one entry a line. They are logged in full, as a list.
@@ -94,7 +99,10 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
     Allowance: (Kind.MODELS, ()),
     Member: (
         Kind.MEMBER,
-        ("username", "is_active", "is_staff", "is_superuser", "rights", "password"),
+        (
+            *("username", "is_active", "is_staff", "is_superuser", "rights", "password"),
+            *PERSONAL,
+        ),
     ),
     Group: (Kind.MEMBER, ("name",)),
     Webhook: (
@@ -223,6 +231,26 @@ def _log(sender: type[Model], instance: Any, act: str, changed: Mapping[str, Any
         audit_log.append([event])
 
 
+def log_forgotten_registration(client: OAuthClient) -> None:
+    """Log that an admin deleted the registration of this application at a server."""
+    issuer = mask_secrets(client.issuer, ())
+    values = {"issuer": issuer, "client_id": mask_secrets(client.client_id, ())}
+    changed = {name: {"before": value, "after": None} for name, value in values.items()}
+    of = f"registration at “{issuer}” of {client.service.name}"
+    data = {"of": of, "act": "removed", "changed": changed}
+    audit_log.append([AuditEvent(kind=Kind.SERVICE, data=data, actor=audit_log.get_actor())])
+
+
+def log_deleted_preset(row: Assistant | SavedPrompt) -> None:
+    """Log that an admin deleted an assistant or a saved prompt of a member."""
+    owner = Who.of(row.owner)
+    data = {"of": _make_title(row)}
+    event = AuditEvent(
+        kind=Kind.PRESET_DELETED, data=data, actor=audit_log.get_actor(), person=owner
+    )
+    audit_log.append([event])
+
+
 def log_consent_end(consent: Consent, kind: audit_log.Kind) -> None:
     """Log that a person revoked a consent or that it lapsed."""
     audit_log.append([_build_consent_event(consent, kind)])
@@ -313,7 +341,8 @@ def _read_values(instance: Any) -> Values:
 
 
 def _make_changes_readable(changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values before and after without secrets: of those only whether they are set."""
+    """Return the values before and after. Of secrets and personal data, say only whether they are
+    set."""
     return {
         name: {when: _make_readable(name, value) for when, value in pair.items()}
         for name, pair in changed.items()
@@ -321,7 +350,7 @@ def _make_changes_readable(changed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make_readable(name: str, value: Any) -> Any:
-    if name in SECRETS:
+    if name in SECRETS or name in PERSONAL:
         return "set" if value else "not set"
     if name in LISTS:
         return str(value).splitlines()

@@ -4,10 +4,15 @@ The entry in the log is the right to read, so nobody reads without one. The owne
 it in their activity log.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 
@@ -21,17 +26,26 @@ READING_TIME = timedelta(hours=1)
 def may_read(admin: Member, conversation_id: UUID) -> bool:
     """Whether it is the admin's own chat, or they have the right to read those of others and gave
     a reason within `READING_TIME`."""
-    if Conversation.objects.filter(pk=conversation_id, owner=admin).exists():
-        return True
-    return (
-        admin.has_perm("chatapp.view_conversation")
-        and LogEntry.objects.filter(
+    return any(rows.exists() for rows in _list_permitting_rows(admin, conversation_id))
+
+
+def build_condition(admin: Member, conversation_id: OuterRef) -> Q:
+    """Return `may_read` as a condition on the rows of a queryset."""
+    return reduce(or_, (Q(Exists(rows)) for rows in _list_permitting_rows(admin, conversation_id)))
+
+
+def _list_permitting_rows(
+    admin: Member, conversation_id: UUID | OuterRef
+) -> Iterator[QuerySet[Any]]:
+    """Yield querysets. The admin may read the chat if one of them finds a row."""
+    yield Conversation.objects.filter(pk=conversation_id, owner=admin)
+    if admin.has_perm("chatapp.view_conversation"):
+        yield LogEntry.objects.filter(
             kind=Kind.CHAT_OPENED,
             actor_id=admin.pk,
             conversation_id=conversation_id,
             at__gt=Now() - READING_TIME,
-        ).exists()
-    )
+        )
 
 
 def find_owner(conversation_id: UUID) -> Who:

@@ -305,11 +305,18 @@ class ServiceAdmin(ServicePages):
     ) -> HttpResponse:
         """Render the tools, each unconfirmed one with a tick box.
 
-        The boxes of the hashes in `ticked` are ticked. If `ticked` is not given, all boxes are
-        ticked except those of tools with a high risk, which an admin ticks one by one.
+        The boxes of the hashes in `ticked` are ticked. If `ticked` is not given, those are ticked
+        for which `is_ticked_at_first` is true.
         `problem` is an error about the ticks.
         """
-        tools, left_out = self.list_tools(service, context.get("ticked") or ())
+        ticked: Collection[str] | None = context.get("ticked")
+        tools, left_out = self.list_tools(service, ticked or ())
+        for tool in tools:
+            tool["is_ticked"] = (
+                tool_definitions.is_ticked_at_first(tool["state"], tool["level"])
+                if ticked is None
+                else tool["hash"] in ticked
+            )
         waits = any(tool["waits"] for tool in tools)
         context |= {"tab": "tools", "tools": tools, "waits": waits, "left_out": left_out}
         return self.render_result(request, service, title, status, **context)

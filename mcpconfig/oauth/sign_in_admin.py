@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from mcpconfig.models import CompanySignIn, OAuthChallenge, OAuthClient, OAuthGrant, Service
+from mcpconfig.values.hooks import current_hooks
 
 from .company import identities
 from .removal import delete_sign_in
@@ -171,7 +173,11 @@ def forget_registration(service: Service, registration: int) -> OAuthClient | No
     again. An entered client is changed in the settings instead: its row says at which server the
     entered secret may be used."""
     mine = OAuthClient.objects.filter(service=service, kind=OAuthClient.Kind.REGISTERED)
-    found = mine.filter(pk=registration).first()
-    if found is not None:
-        OAuthClient.objects.filter(pk=found.pk).delete()
+    found = mine.select_related("service").filter(pk=registration).first()
+    if found is None:
+        return None
+    with transaction.atomic():
+        deleted, _rows = OAuthClient.objects.filter(pk=found.pk).delete()
+        if deleted:
+            current_hooks().log_forgotten_registration(found)
     return found

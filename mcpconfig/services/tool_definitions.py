@@ -136,6 +136,12 @@ TOOL_STATES: "dict[str, StrOrPromise]" = {
 }
 
 
+def is_ticked_at_first(state: str, level: str | None) -> bool:
+    """Whether a page that confirms tools ticks this one before an admin does: only a new tool with
+    a low risk. An admin ticks riskier and changed tools one by one."""
+    return state == "new" and level == "low"
+
+
 def confirm_tools(definitions: Iterable[ToolDefinition]) -> int:
     """Confirm these definitions, so that their tools are offered without a warning."""
     confirmed = 0

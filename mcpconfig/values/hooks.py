@@ -47,6 +47,10 @@ def count_nothing(reason: str) -> None:
     """Ignore a connection that was refused, where no application counts."""
 
 
+def log_nothing(client: Any) -> None:
+    """Ignore a registration that an admin deleted, where no application keeps a log."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     # Returns the address of `builtin:NAME`, by name. Called before each operation; may start the
@@ -66,6 +70,8 @@ class Hooks:
     observe_operation: Callable[[Any, str, Any], AbstractContextManager[None]] = observe_nothing
     # Called with "address" or "url" when a connection is not opened because of it.
     count_refused_connection: Callable[[str], None] = count_nothing
+    # Called with the `OAuthClient` that an admin deletes, in the transaction that deletes it.
+    log_forgotten_registration: Callable[[Any], None] = log_nothing
 
 
 async def announce_sign_in(service: Any, person_id: int | None) -> None:

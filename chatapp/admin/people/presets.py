@@ -4,12 +4,14 @@ owner can use, the texts are not shown."""
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.admin.activity.filters import PersonFilter
+from chatapp.audit.change_entries import log_deleted_preset
 from chatapp.models import Assistant, SavedPrompt
 from chatapp.models.presets.sharing import Audience, SharedRow
 from mcpconfig.admin.filters import SeveralValuesFilter
@@ -33,9 +35,15 @@ class SharedRowAdmin(FilteredLookupsMixin, ReadOnlyMixin, admin.ModelAdmin):
         is_shared = obj is not None and obj.audience != Audience.OWNER
         return (str(self.list_display[0]), *names, *(self.texts if is_shared else ()))
 
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete the row, and log that. Its owner sees the entry."""
+        with transaction.atomic():
+            obj.delete()
+            log_deleted_preset(obj)
+
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for row in queryset:
-            row.delete()
+            self.delete_model(request, row)
 
 
 @admin.register(Assistant)

@@ -36,7 +36,11 @@ from mcpconfig.services.own_services import TOO_OFTEN, claim_look
 from mcpconfig.services.service_drafts import AddServiceForm
 from mcpconfig.services.service_form import SECRETS
 from mcpconfig.services.service_templates import TEMPLATES, get_template
-from mcpconfig.services.tool_definitions import build_definition, hash_definition
+from mcpconfig.services.tool_definitions import (
+    build_definition,
+    hash_definition,
+    is_ticked_at_first,
+)
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.probe import ProbeReport
@@ -356,8 +360,7 @@ def _get_address(draft: ServiceDraft) -> str:
 
 
 def _build_rows(draft: ServiceDraft, report: ProbeReport | None) -> list[ToolRow]:
-    """Return the tools of the report, the lowest risk first. At first only tools with a low risk
-    are ticked: by what is known of them, they only read."""
+    """Return the tools of the report, the lowest risk first."""
     if report is None or report.tools is None:
         return []
     service, chosen = service_drafts.build_service(draft), draft.typed.get("ticked")
@@ -381,7 +384,7 @@ def _build_row(service: Service, tool: Tool, chosen: Collection[str] | None) -> 
         reasons=[translate_reason(reason) for reason in risk.reasons],
         tokens=estimate_tool_tokens([tool]),
         parts=list_parts(definition),
-        is_ticked=risk.level == "low" if chosen is None else hash_ in chosen,
+        is_ticked=is_ticked_at_first("new", risk.level) if chosen is None else hash_ in chosen,
     )
 
 

@@ -113,6 +113,7 @@ class LogEntry(models.Model):
         TRIAL_ENDED = "trial.ended", _("outcome of a trial")
         VALUES_COPIED = "trial.values_copied", _("values of a call copied to try the tool")
         MODEL_TESTED = "model.tested", _("model tested")
+        PRESET_DELETED = "preset.deleted", _("assistant or saved prompt deleted in the admin")
         NEED_HIDDEN = "overview.hidden", _("item of the overview hidden")
 
     position = models.PositiveBigIntegerField(_("position"), primary_key=True)

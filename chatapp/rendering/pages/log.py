@@ -146,8 +146,9 @@ class LogLine:
     conversation_id: UUID | None
 
 
-def build_line(entry: LogEntry) -> LogLine:
-    data = json.loads(entry.data)
+def build_line(entry: LogEntry, data: dict[str, Any] | None = None) -> LogLine:
+    """Return the entry as text. `data` is used instead of its own, if some of it is hidden."""
+    data = json.loads(entry.data) if data is None else data
     title, about = entry.get_kind_display(), describe_subject(data)
     kind_of_row, _space, name = about.partition(" ")
     if event := TITLES.get(kind_of_row, {}).get(data.get("act", "")):

@@ -9,8 +9,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
+from chatapp.admin.services.status_pages import find_log_entries
 from chatapp.audit import audit_log
 from chatapp.audit.change_entries import log_lapsed_consents
 from chatapp.models import (
@@ -30,6 +32,7 @@ from chatapp.rendering.pages.log import build_line, describe_subject
 from mcpconfig.models import (
     CompanySignIn,
     IdentityProvider,
+    OAuthClient,
     OAuthGrant,
     Service,
     ToolDefinition,
@@ -39,6 +42,7 @@ from mcpconfig.secrets import credentials
 from mcpconfig.services.tool_definitions import confirm_tools, store_tools
 from mcpconfig.values.results import Tool
 from tests.conftest import make_recent
+from tests.dom_tree import parse
 
 pytestmark = pytest.mark.django_db
 LOOK = Tool(
@@ -104,6 +108,67 @@ def test_limits_the_house_and_tests_are_policy_as_well(
     entry, data = last()
     assert (entry.kind, data["act"]) == ("policy.changed", "added")
     assert data["of"].lower().count("policy for everybody") == isinstance(row, HousePolicy)
+
+
+def test_changed_names_and_addresses_of_a_member_are_logged_without_their_values(
+    owner: Member,
+) -> None:
+    Member.objects.filter(pk=owner.pk).update(first_name="Ada", last_name="")
+    owner.refresh_from_db()
+    owner.first_name, owner.last_name, owner.email = "Grace", "Hopper", "grace@example.com"
+    owner.save()
+    entry, data = last()
+    assert (entry.kind, entry.person_id) == ("member.changed", owner.pk)
+    assert data["changed"] == {
+        "first_name": {"before": "set", "after": "set"},
+        "last_name": {"before": "not set", "after": "set"},
+        "email": {"before": "not set", "after": "set"},
+    }
+    labels = "email address, first name, last name"
+    assert build_line(entry).said == f"Changed: {labels}."
+    owner.delete()
+    assert not any(word in last()[0].data for word in ("Grace", "Hopper", "example.com"))
+
+
+def test_an_admin_who_changes_an_address_is_named(admin_client: Client, owner: Member) -> None:
+    page = parse(admin_client.get(f"/admin/chatapp/member/{owner.pk}/change/").content.decode())
+    fields = page.one("form", id="member_form").all("input")
+    kept = {each["name"]: each.attributes.get("value", "") for each in fields if "name" in each}
+    make_recent(admin_client)
+    posted = {**kept, "email": "new@example.com", "_save": "Save"}
+    assert admin_client.post(f"/admin/chatapp/member/{owner.pk}/change/", posted).status_code == 302
+    entry = LogEntry.objects.filter(kind="member.changed", person_id=owner.pk).latest("position")
+    assert "email" in json.loads(entry.data)["changed"]
+    assert (entry.actor_name, "new@example.com" in entry.data) == ("admin", False)
+
+
+def test_a_registration_that_an_admin_forgets_is_logged(
+    admin_client: Client, service: Service
+) -> None:
+    made = OAuthClient.objects.create(
+        service=service, kind="registered", issuer="https://login.example", client_id="c-17"
+    )
+    made.delete()
+    assert last()[1]["of"] == "service bank", "only what an admin does is logged"
+    made.save()
+    address = reverse("admin:mcpconfig_service_forget_registration", args=[service.pk])
+    admin_client.post(address, {"registration": str(made.pk)})
+    entry, data = last()
+    assert (entry.kind, entry.actor_name) == ("service.changed", "admin")
+    assert data == {
+        "of": "registration at “https://login.example” of bank",
+        "act": "removed",
+        "changed": {
+            "issuer": {"before": "https://login.example", "after": None},
+            "client_id": {"before": "c-17", "after": None},
+        },
+    }
+    assert build_line(entry).said == "Removed."
+    found, _is_cut = find_log_entries(service)
+    assert entry in found, "the page Changes of the service shows it"
+    count = LogEntry.objects.count()
+    admin_client.post(address, {"registration": "1"})
+    assert LogEntry.objects.count() == count
 
 
 def test_groups_are_logged_from_both_sides(rule: PolicyRule, owner: Member) -> None:

@@ -41,7 +41,7 @@ class Page:
 
     @property
     def rows(self) -> dict[str, Element]:
-        rows = self.dom.one("tbody").all("tr")
+        rows = [row for row in self.dom.one("tbody").all("tr") if row.all("th")]
         return {row.one("th").text.removeprefix("Confirm ").strip(): row for row in rows}
 
     @property
@@ -59,7 +59,22 @@ def confirmed() -> set[str]:
     return set(ToolSetting.objects.exclude(confirmed_hash="").values_list("name", flat=True))
 
 
-def test_all_but_high_risks_are_ticked_at_first_and_a_high_risk_says_why(
+def test_only_new_tools_with_a_low_risk_are_ticked_at_first(
+    admin_client: Client, shop: Service
+) -> None:
+    settings = {"find_order": "", "get_order": "medium", "delete_order": ""}
+    for name, level in settings.items():
+        ToolSetting.objects.update_or_create(service=shop, name=name, defaults={"level": level})
+    verbs = ("get", "list", "delete")
+    changed = tool("find_order", description="Finds an order by its number.")
+    store_tools(shop, [changed, *(tool(f"{verb}_order") for verb in verbs)])
+    page = Page(admin_client, shop)
+    assert page.rows["find_order"].one("td", data_label="Risk").text.startswith("low")
+    assert set(page.boxes) == {"find_order", "get_order", "list_order", "delete_order"}
+    assert page.ticked == {"list_order"}
+
+
+def test_high_risks_are_not_ticked_at_first_and_say_why(
     admin_client: Client, shop: Service
 ) -> None:
     page = Page(admin_client, shop)

@@ -1,0 +1,170 @@
+"""The log in the admin hides the values of other people's calls as the page of the call does."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from chatapp.audit import audit_log, chat_access
+from chatapp.audit.audit_log import AuditEvent, Kind, Who
+from chatapp.models import LogEntry, Member, ToolCall
+from chatapp.permissions import reasons
+from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
+from tests.turns import rows
+
+pytestmark = pytest.mark.django_db
+MARK = "Plum-7f3c"
+LIST = "/admin/chatapp/logentry/"
+VALUES: dict[str, dict[str, Any]] = {
+    Kind.DECIDED: {"effect": "ask", "reason": MARK, "arguments": MARK},
+    Kind.SENT: {"granted_by": f"policy: {MARK}"},
+    Kind.DENIED: {"reason": MARK, "arguments": MARK},
+    Kind.VALUES_CHANGED: {"arguments": MARK},
+    Kind.REVIEW_HELD_BACK: {"reason": MARK, "error": {"kind": "timeout", "message": MARK}},
+    Kind.ENDED: {"state": "failed", "error": {"kind": "timeout", "message": MARK}},
+}
+
+
+def log_call(person: Member) -> ToolCall:
+    """A call with an entry of each kind that has values of the chat. Each of them is the mark."""
+    call = rows.call(rows.turn(person), {"title": MARK})
+    audit_log.append(
+        [
+            AuditEvent(
+                kind=Kind(kind),
+                data={"tool": "delete_note", "service": "shelf", **values},
+                person=Who.of(person),
+                conversation_id=call.turn.conversation_id,
+                turn_id=call.turn_id,
+                call_id=call.pk,
+            )
+            for kind, values in VALUES.items()
+        ]
+    )
+    return call
+
+
+def read(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return b"".join(answer).decode()
+
+
+def list_pages(call: ToolCall) -> list[str]:
+    entries = LogEntry.objects.filter(call_id=call.pk)
+    return [LIST, *(f"{LIST}{entry.pk}/change/" for entry in entries)]
+
+
+def links(page: str) -> list[Element]:
+    return [link for link in parse(page).all("a") if link.text == "Show the values"]
+
+
+def test_values_of_another_persons_call_are_shown_only_after_a_reason(
+    admin_client: Client, admin: Member, owner: Member
+) -> None:
+    """Threat: `admin-reads-unnoticed`."""
+    call = log_call(owner)
+    changelist, *entries = list_pages(call)
+    assert MARK not in read(admin_client, changelist)
+    assert len(entries) == len(VALUES)
+    for address in entries:
+        page = read(admin_client, address)
+        assert MARK not in page, address
+        assert "are shown after you give a reason. owner sees it." in page
+        assert [each["href"] for each in links(page)] == [
+            f"/admin/chatapp/toolcall/{call.pk}/change/"
+        ]
+    chat_access.open_chat(admin, call.turn.conversation_id, "A complaint.")
+    assert read(admin_client, changelist).count(MARK) >= 4
+    for address in entries:
+        page = read(admin_client, address)
+        assert MARK in page and links(page) == [], address
+    assert audit_log.verify()[1] == ""
+
+
+def test_an_admin_reads_the_entries_of_their_own_chats(
+    admin_client: Client, admin: Member, owner: Member
+) -> None:
+    for address in list_pages(log_call(admin)):
+        page = read(admin_client, address)
+        assert MARK in page and links(page) == []
+
+
+def test_an_admin_without_the_right_to_chats_reads_no_values(owner: Member) -> None:
+    auditor = Member.objects.create_user("auditor", password="a-long-password", is_staff=True)
+    codenames = ("view_logentry", "view_toolcall")
+    auditor.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    call = log_call(owner)
+    # A reason from the time when the auditor had the right is not enough.
+    chat_access.open_chat(auditor, call.turn.conversation_id, "A complaint.")
+    changelist, *entries = list_pages(call)
+    client = signed_in(auditor)
+    assert MARK not in read(client, changelist)
+    for address in entries:
+        page = read(client, address)
+        assert MARK not in page and links(page) == []
+        assert "to admins with the right to read other members’ chats" in page
+
+
+def test_values_of_a_removed_chat_are_opened_from_the_entry(
+    admin_client: Client, owner: Member
+) -> None:
+    call = log_call(owner)
+    entry = LogEntry.objects.get(kind=Kind.DENIED)
+    chat = call.turn.conversation_id
+    call.turn.conversation.delete()
+    (link,) = links(read(admin_client, f"{LIST}{entry.pk}/change/"))
+    assert link["href"].startswith(f"/admin/chatapp/conversation/{chat}/open/")
+    form = parse(read(admin_client, link["href"]))
+    posted = {"next": form.one("input", name="next")["value"], "reason": "A complaint."}
+    opened = admin_client.post(link["href"], posted)
+    assert MARK in read(admin_client, opened["Location"])
+
+
+def test_a_reason_of_policy_is_shown_without_the_names_that_the_model_wrote(
+    admin_client: Client, owner: Member
+) -> None:
+    call = log_call(owner)
+    data = {"tool": "t", "service": "", "effect": "ask", "arguments": MARK}
+    asked = AuditEvent(
+        kind=Kind.DECIDED,
+        data={**data, "reason": reasons.NOT_IN_PLAN_MODE},
+        person=Who.of(owner),
+        conversation_id=call.turn.conversation_id,
+        call_id=call.pk,
+    )
+    audit_log.append([asked])
+    page = read(admin_client, f"{LIST}{audit_log.read_end().position}/change/")
+    assert reasons.NOT_IN_PLAN_MODE in page and MARK not in page
+
+
+@pytest.mark.parametrize("query", [f"q={MARK}", f"data__contains={MARK}", "data__startswith={"])
+def test_no_search_and_no_lookup_finds_values(
+    admin_client: Client, owner: Member, query: str
+) -> None:
+    """Threat: `admin-reads-unnoticed`. A search would find them out letter by letter."""
+    log_call(owner)
+    answer = admin_client.get(f"{LIST}?{query}")
+    assert answer.status_code == 400 or "field-position" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("text", ["delete_note", "SHELF", "rule 7"])
+def test_a_search_finds_the_tool_the_service_and_what_changed(
+    admin_client: Client, owner: Member, text: str
+) -> None:
+    log_call(owner)
+    data = {"of": "rule 7", "act": "added", "changed": {}}
+    audit_log.append([AuditEvent(kind=Kind.POLICY, data=data)])
+    page = read(admin_client, f"{LIST}?q={text}")
+    count = 1 if text == "rule 7" else len(VALUES)
+    assert page.count("field-position") == count
+
+
+def test_the_link_to_the_entries_of_a_call_works(admin_client: Client, owner: Member) -> None:
+    call, _other = log_call(owner), log_call(owner)
+    page = read(
+        admin_client, f"{LIST}?conversation_id={call.turn.conversation_id}&call_id={call.pk}"
+    )
+    assert page.count("field-position") == len(VALUES)
