@@ -1,6 +1,8 @@
 """Reading a long chat in a browser: the page follows new text until a person scrolls up, and a
 button leads back."""
 
+from typing import Literal
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -87,6 +89,10 @@ RIGHT_TO_LEFT = """() => {
   };
 }"""
 
+BREATHES = """() => document.getAnimations()
+  .filter((each) => each.animationName === "breathe")
+  .map((each) => each.effect.pseudoElement ?? each.effect.target.className).sort()"""
+
 
 def find_link(tab: Page) -> Locator:
     return tab.get_by_role("link", name="Jump to latest")
@@ -139,6 +145,23 @@ def test_an_arabic_answer_has_its_markers_lines_and_cells_at_the_right(visit: Vi
     assert min(found["bullet"], found["number"]) > 15
     assert 0 <= found["box"] < 5
     assert (found["line"], found["cell"], found["code"]) == ("2px", 14, "ltr")
+
+
+@pytest.mark.parametrize(
+    ("motion", "moves"), [("no-preference", ["::after", "dot"]), ("reduce", [])]
+)
+def test_nothing_breathes_for_those_who_want_less_motion(
+    visit: Visit, motion: Literal["no-preference", "reduce"], moves: list[str]
+) -> None:
+    tab = visit.tab(reduced_motion=motion)
+    slow = Answer(text=LONG, delay_ms=40)
+    ask_in_new_chat(tab, visit.house.model.answers(f"Slowly with {motion}", slow))
+    expect(tab.get_by_text("Paragraph 3 of")).to_be_visible()
+    expect(tab.locator(".dot[data-state=running]")).to_be_visible()
+    expect(tab.locator(".tail > :last-child")).to_be_visible()
+    assert tab.evaluate(BREATHES) == moves
+    tab.get_by_role("button", name="Stop").click()
+    expect_over(tab)
 
 
 def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
