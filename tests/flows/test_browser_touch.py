@@ -8,10 +8,15 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.wire.script import Answer
 
-from .browser import DEMO_MODEL, Visit, ask_in_new_chat, button, card, expect_over, write
+from .browser import DEMO_MODEL, Visit, ask, ask_in_new_chat, button, card, expect_over, write
 
 pytestmark = pytest.mark.gate
 PHONE: ViewportSize = {"width": 390, "height": 844}
+PAGES = [
+    *("/", "/search/", "/assistants/", "/prompts/", "/services/", "/settings/", "/archived/"),
+    *("/projects/", "/memory/", "/tools/", "/usage/", "/log/", "/tokens/", "/shared-links/"),
+    *("/imports/", "/language/", "/consents/", "/approvals/"),
+]
 ANSWER = "Two pools.\n\n| pool | size |\n|---|---|\n| a | 1 |\n| b | 2 |\n\n```python\nx = 1\n```\n"
 # The label around a box counts as the box.
 SMALL = """() => [...document.querySelectorAll("a, button, select, summary, label:has(input)")]
@@ -67,12 +72,38 @@ def test_a_chat_is_made_for_fingers(visit: Visit) -> None:
     assert tab.evaluate(SMALL) == []
 
 
-@pytest.mark.parametrize("address", ["/", "/search/", "/assistants/", "/prompts/", "/services/"])
+def test_the_head_of_a_chat_and_its_project_are_made_for_fingers(visit: Visit) -> None:
+    tab = open_phone(visit)
+    tab.goto("/projects/new/")
+    tab.get_by_label("Name").fill("Fingers")
+    button(tab, "Create project").click()
+    expect(tab.locator(".crumb")).to_be_visible()
+    assert tab.evaluate(SMALL) == []
+    tab.get_by_role("link", name="New chat in this project").click()
+    ask(tab, visit.house.model.answers("In the project", Answer(text="Yes.")))
+    tab.wait_for_url("**/c/*/")
+    expect_over(tab)
+    expect(tab.locator("a.state")).to_have_text("Fingers")
+    assert tab.evaluate(SMALL) == []
+    button(tab, "Chat menu").click()
+    button(tab, "Archive").click()
+    tab.goto("/archived/")
+    expect(tab.get_by_role("link", name="In the project")).to_be_visible()
+    assert tab.evaluate(SMALL) == []
+
+
+@pytest.mark.parametrize("address", PAGES)
 def test_pages_are_made_for_fingers(visit: Visit, address: str) -> None:
     tab = open_phone(visit)
     tab.goto(address)
     assert tab.evaluate(SMALL) == []
     button(tab, "Open the list of chats").click()
+    assert tab.evaluate(SMALL) == []
+
+
+def test_a_page_without_the_list_of_chats_is_made_for_fingers(visit: Visit) -> None:
+    tab = open_phone(visit)
+    tab.goto("/password/")
     assert tab.evaluate(SMALL) == []
 
 
