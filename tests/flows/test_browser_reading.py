@@ -1,6 +1,8 @@
 """Reading a long chat in a browser: the page follows new text until a person scrolls up, and a
 button leads back."""
 
+from typing import Literal
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -51,6 +53,46 @@ EDGES = """() => {
   return { tops: new Set(tops).size, signs, boxes: lefts(".box") };
 }"""
 
+ARABIC = """هذه إجابة.
+
+- واحد
+- اثنان
+
+1. أول
+
+- [ ] مهمة
+
+> اقتباس
+
+| اسم | عدد |
+|---|---|
+| بركة | ثلاثة |
+
+```python
+x = 1
+```
+"""
+# Where text from right to left has its markers, lines and cells, as distances from the right edge.
+RIGHT_TO_LEFT = """() => {
+  const one = (css) => document.querySelector(".prose " + css);
+  const right = (each) => each.getBoundingClientRect().right;
+  const edge = right(document.querySelector(".prose"));
+  const range = document.createRange();
+  range.selectNodeContents(one("td"));
+  return {
+    bullet: edge - right(one("ul > li")),
+    number: edge - right(one("ol > li")),
+    box: edge - right(one(".box")),
+    line: getComputedStyle(one("blockquote")).borderRightWidth,
+    cell: Math.round(right(one("td")) - right(range)),
+    code: getComputedStyle(one("pre")).direction,
+  };
+}"""
+
+BREATHES = """() => document.getAnimations()
+  .filter((each) => each.animationName === "breathe")
+  .map((each) => each.effect.pseudoElement ?? each.effect.target.className).sort()"""
+
 
 def find_link(tab: Page) -> Locator:
     return tab.get_by_role("link", name="Jump to latest")
@@ -92,6 +134,34 @@ def test_lines_of_a_diff_signs_of_a_formula_and_boxes_of_tasks_stand_in_order(
     assert first == second
     outer, inner = edges["boxes"]
     assert inner > outer + 10
+
+
+def test_an_arabic_answer_has_its_markers_lines_and_cells_at_the_right(visit: Visit) -> None:
+    tab = visit.tab()
+    ask_in_new_chat(tab, visit.house.model.answers("In Arabic", Answer(text=ARABIC)))
+    expect_over(tab)
+    found = tab.evaluate(RIGHT_TO_LEFT)
+    # What lies outside of the column is clipped, so a marker needs its space inside.
+    assert min(found["bullet"], found["number"]) > 15
+    assert 0 <= found["box"] < 5
+    assert (found["line"], found["cell"], found["code"]) == ("2px", 14, "ltr")
+
+
+@pytest.mark.parametrize(
+    ("motion", "moves"), [("no-preference", ["::after", "dot"]), ("reduce", [])]
+)
+def test_nothing_breathes_for_those_who_want_less_motion(
+    visit: Visit, motion: Literal["no-preference", "reduce"], moves: list[str]
+) -> None:
+    tab = visit.tab(reduced_motion=motion)
+    slow = Answer(text=LONG, delay_ms=40)
+    ask_in_new_chat(tab, visit.house.model.answers(f"Slowly with {motion}", slow))
+    expect(tab.get_by_text("Paragraph 3 of")).to_be_visible()
+    expect(tab.locator(".dot[data-state=running]")).to_be_visible()
+    expect(tab.locator(".tail > :last-child")).to_be_visible()
+    assert tab.evaluate(BREATHES) == moves
+    tab.get_by_role("button", name="Stop").click()
+    expect_over(tab)
 
 
 def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
