@@ -1,5 +1,5 @@
 """A sweep over every page of the admin for stored secrets, by an admin with all rights and by one
-with each right alone (attacks A71 to A75)."""
+with each right alone."""
 
 import json
 import logging

@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
-from django.utils.translation import gettext_noop
 
 from chatapp.admin.badges import EMPTY, describe_seconds
 from chatapp.admin.reason_texts import translate_for_admin
@@ -191,14 +190,14 @@ def _translate_why(call: ToolCall, *, may_read: bool) -> str:
 
 # Reasons that belong to no check.
 KNOWN = frozenset((reasons.NO_POLICY, reasons.TOOL_CHANGED))
-HIDDEN_REASON = gettext_noop("The reason is shown after you open the values.")
+HIDDEN_REASON = _lazy("The reason is shown after you open the values.")
 
 
 def hide_reason(why: str) -> str:
     """Return a stored reason of policy without what the model may have written."""
     if why and find_check(why) is None and why not in KNOWN:
         # A reason of an unknown form may repeat something of the chat.
-        return _(HIDDEN_REASON)
+        return str(HIDDEN_REASON)
     return reasons.hide_names(why)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from django.db.models import Case, F, JSONField, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Concat
-from django.utils.translation import gettext as _
 
 from chatapp.models import LogEntry
 
@@ -40,7 +39,7 @@ def _hide_values(entry: LogEntry, data: dict[str, Any]) -> dict[str, Any]:
     if data.get("error"):
         hidden["error"] = {**data["error"], "message": HIDDEN}
     if reason := data.get("reason"):
-        hidden["reason"] = hide_reason(reason) if entry.kind == Kind.DECIDED else _(HIDDEN_REASON)
+        hidden["reason"] = hide_reason(reason) if entry.kind == Kind.DECIDED else str(HIDDEN_REASON)
     grantor = str(data.get("granted_by") or "")
     if grantor.startswith(BY_POLICY):
         hidden["granted_by"] = BY_POLICY + hide_reason(grantor.removeprefix(BY_POLICY))
