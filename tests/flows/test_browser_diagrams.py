@@ -71,7 +71,7 @@ def test_by_keyboard_alone_a_diagram_becomes_code_again(visit: Visit) -> None:
     code.get_by_role("link", name="Show diagram").focus()
     tab.keyboard.press("Enter")
     frame = code.frame_locator("iframe[title='Diagram of the code']")
-    expect(frame.get_by_text("Approve")).to_be_visible()
+    expect(frame.locator("#drawing").get_by_text("Approve")).to_be_visible()
     expect(code.locator("pre")).to_be_hidden()
     expect(button(code, "Code")).to_be_focused()
     tab.keyboard.press("Enter")

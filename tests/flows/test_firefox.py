@@ -85,7 +85,8 @@ def test_the_way_to_the_latest_words_is_offered_above_them(house: House, tmp_pat
     with open_firefox(tmp_path / "profile", host, dark=False, width=1280, height=800) as firefox:
         sign_in(firefox, house.installation.password)
         firefox.fill("Message", question + ENTER)
-        firefox.expect_text("Paragraph 79.")
+        is_over = "Boolean(document.querySelector('[data-state=done]'))"
+        firefox.wait(lambda: bool(firefox.read(is_over)), "the whole answer")
         firefox.wait(lambda: firefox.read(seen) == "hidden", "no button at the end")
         firefox.read("document.querySelector('.scroller').scrollTo(0, 0)")
         firefox.wait(lambda: firefox.read(seen) == "visible", "the button")
