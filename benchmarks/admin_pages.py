@@ -39,7 +39,7 @@ ALIKE = 100
 MOST_STATEMENTS = 25
 MOST_MS = 300
 # A process keeps the charts of this page for a while.
-WITH_CHARTS = ("index",)
+WITH_CHARTS = "index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ def measure_pages(rows: Rows, options: argparse.Namespace) -> Iterator[Measured]
             continue
         measured, response = measure(client, name, address, options.times)
         yield measured
-        if name in WITH_CHARTS:
+        if name == WITH_CHARTS:
             drawn = f"{name}, charts drawn"
             yield measure(client, drawn, address, options.times, keeps_charts=False)[0]
         variants = () if options.plain else admin_visits.list_variants(name, response)

@@ -254,15 +254,16 @@ class ShownFragments:
         self._elements = parse_elements(element_ids)
         self._timed = [each for each in self._elements if _is_timed(each)]
         self._shown: dict[str, int] = {}  # the hash of each, by the id of its element
-        self._all_at = -math.inf  # when all are rendered again without a signal, in the loop's time
-        self._has_failed = False
+        # When all are rendered again without a signal, in the loop's time: at once after a failure.
+        self._all_at = -math.inf
 
     @property
     def refresh_seconds(self) -> float:
         """The time until the next look without a signal."""
         if not self._elements:
             return math.inf
-        return REFRESH_SECONDS if self._timed or self._has_failed else SLOW_REFRESH_SECONDS
+        has_failed = self._all_at == -math.inf
+        return REFRESH_SECONDS if self._timed or has_failed else SLOW_REFRESH_SECONDS
 
     async def send_changes(
         self,
@@ -284,9 +285,8 @@ class ShownFragments:
             log.exception(
                 "What is shown to person %s could not be read; it is tried again", person_id
             )
-            self._has_failed, self._all_at = True, -math.inf
+            self._all_at = -math.inf
             return
-        self._has_failed = False
         if is_due:
             self._all_at = find_common_moment(SLOW_REFRESH_SECONDS)
         # The time at which a card was rendered is no change: the page keeps the first one.

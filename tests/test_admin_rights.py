@@ -1,7 +1,6 @@
 """A sweep over every address and action of the admin, by an admin with each right alone: what the
 right does not name is refused, and an auditor changes nothing."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -31,7 +30,11 @@ from .test_routes import (
     watched_rows,
 )
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.gate,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("no_logging"),
+]
 
 SERVICES_OF_CREDENTIALS = ("sign_ins", "revoke", "forget_registration")
 # What each right opens of the pages that belong to no row of a model: their names.
@@ -74,13 +77,6 @@ GENERAL = {"app_list", "autocomplete", "view_on_site"}
 CLOSED = {"add", "delete", "history"}
 # Their rows are in lists of other rights as well; the pages show what was said in a chat.
 OF_CHATS = {"chatapp_turn_change", "chatapp_approval_change"}
-
-
-@pytest.fixture(autouse=True)
-def _no_logging() -> Iterator[None]:
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 with each right alone."""
 
 import json
-import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -36,15 +35,12 @@ from .route_world import URL, World, build_world
 from .test_admin_rights import make_admin
 from .test_routes import admin_pages, content_of, report
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.gate,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("no_logging"),
+]
 CANARY = "canary-9d41"
-
-
-@pytest.fixture(autouse=True)
-def _no_logging() -> Iterator[None]:
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

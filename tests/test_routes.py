@@ -5,7 +5,6 @@ it names can open it. Sockets and the MCP faces are not in the URLconf; they hav
 A test sends all its requests and then reports every answer that is not as the table says.
 """
 
-import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +58,7 @@ from .route_table import (
 )
 from .route_world import MARK, World, build_world
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("no_logging")]
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 READS = ("GET", "HEAD")
@@ -69,14 +68,6 @@ SIGN_IN = "/sign-in/"
 FROM_OTHER_SITES = ("saml-acs",)
 
 Rows = dict[tuple[str, object], tuple[object, ...]]
-
-
-@pytest.fixture(autouse=True)
-def _no_logging() -> Iterator[None]:
-    """A line, often with a traceback, for each of a thousand refusals takes a third of the time."""
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

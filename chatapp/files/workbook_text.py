@@ -8,6 +8,7 @@ from typing import Any
 from openpyxl import load_workbook
 
 from chatapp.files.markdown_tables import escape_cell, render_row
+from chatapp.files.passages import SHEET_MARK
 
 MAX_COLUMNS = 200
 
@@ -28,7 +29,7 @@ class Workbook:
     def iterate_pieces(self) -> Iterator[str]:
         for sheet in self._sheets:
             hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
-            yield f"## Sheet: {' '.join(sheet.title.split())}{hidden}"
+            yield f"{SHEET_MARK}{' '.join(sheet.title.split())}{hidden}"
             # A file may claim to be as large as a sheet can be.
             sheet.reset_dimensions()
             yield from self._iterate_rows(sheet)

@@ -139,8 +139,8 @@ def _build_line(entry: Any) -> LogLine:
 def _find_open_address(request: HttpRequest, entry: LogEntry) -> str:
     """Return the page of the call, which opens its values. If there is none, return the form that
     asks for the reason."""
-    calls = ToolCall.objects.filter(pk__in=[entry.call_id] if entry.call_id else [])
-    if request.user.has_perm("chatapp.view_toolcall") and calls.exists():
+    may_view = request.user.has_perm("chatapp.view_toolcall")
+    if may_view and entry.call_id and ToolCall.objects.filter(pk=entry.call_id).exists():
         return reverse("admin:chatapp_toolcall_change", args=[entry.call_id])
     if entry.conversation_id is None:
         return ""
