@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 import httpx2
 import uvloop
 
-from chatapp.context.observed_calls import ObservedCall
 from chatapp.engine.model_call import AnswerReader
 from chatapp.journal.group_commit import TICK_SECONDS, Draft, GroupCommit
 from chatapp.journal.lease import Lease
 from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.account import Account, ProviderNames
 from chatapp.providers.registry import load_provider
 from chatapp.providers.request import ModelRequest, UserMessage

@@ -33,6 +33,7 @@ from chatapp.notifications import devices, due_notifications, push_messages, pus
 from chatapp.people import signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
+from chatapp.projects import vectors
 from chatapp.server.database import in_database
 from chatapp.simulation import second_opinions
 from mcpconfig.models import ServiceDraft
@@ -196,6 +197,12 @@ def read_left_files() -> None:
 
 def has_left_files() -> bool:
     return project_files.filter_left().exists()
+
+
+@task
+async def make_missing_vectors() -> None:
+    """Make vectors of the passages that have none, for the search by meaning."""
+    await vectors.make_missing()
 
 
 @task

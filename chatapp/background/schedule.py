@@ -17,6 +17,7 @@ from django_tasks.exceptions import TaskResultDoesNotExist
 from chatapp.approvals import attention_checks
 from chatapp.models import TaskSchedule
 from chatapp.notifications import due_notifications
+from chatapp.projects import vectors
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.database import from_now
 from chatapp.simulation import second_opinions
@@ -67,6 +68,7 @@ RECURRING = (
     Recurring(task=jobs.prune_events, seconds=lambda: 60, has_work=jobs.has_old_events),
     Recurring(task=jobs.remove_deleted_chats, seconds=lambda: 3_600),
     Recurring(task=jobs.read_left_files, seconds=lambda: 60, has_work=jobs.has_left_files),
+    Recurring(task=jobs.make_missing_vectors, seconds=lambda: 60, has_work=vectors.has_missing),
     Recurring(
         task=jobs.delete_unused_objects, seconds=lambda: 600, has_work=jobs.has_unused_objects
     ),

@@ -14,6 +14,7 @@ from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Turn
 from chatapp.providers.access import usage
 from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.access.usage import find_price
 from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import Finished, ModelEvent, ProviderError, TextDelta, Usage
@@ -23,7 +24,6 @@ from chatapp.server.database import in_database
 from . import summaries
 from .calibration import UNCALIBRATED, Calibration
 from .metering import Meter
-from .observed_calls import ObservedCall
 from .shortening import (
     INSTRUCTIONS,
     Transcript,

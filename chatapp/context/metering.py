@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.estimate import count_text_tokens, count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,
@@ -18,8 +19,6 @@ from chatapp.providers.events import (
     Usage,
 )
 from chatapp.providers.request import ModelRequest
-
-from .observed_calls import ObservedCall
 
 # What an adapter says about the request, which is no part of an answer.
 BEFORE_ANSWER = (ToolLeftOut, ToolsLeftOut, FilesLeftOut)

@@ -3,12 +3,12 @@
 from contextlib import aclosing
 
 from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.events import Finished, TextDelta
 from chatapp.providers.registry import load_provider
 from chatapp.providers.request import ModelRequest
 
 from .metering import Meter
-from .observed_calls import ObservedCall
 
 
 async def ask_for_text(

@@ -25,7 +25,6 @@ from chatapp.context.fitting import (
     reduce_room,
 )
 from chatapp.context.metering import Meter
-from chatapp.context.observed_calls import ObservedCall
 from chatapp.context.unsupported_media import FILES_REFUSED, TOOLS_REFUSED
 from chatapp.journal import journal
 from chatapp.journal.db_retry import retry_in_database, run_uninterrupted
@@ -34,6 +33,7 @@ from chatapp.journal.group_commit import Draft, GroupCommit
 from chatapp.journal.journal import Kind
 from chatapp.journal.lease import Lease, lock_turn
 from chatapp.models import Step, Turn
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.estimate import count_tokens
 from chatapp.providers.events import (
     ArgumentsDelta,

@@ -36,6 +36,7 @@ from .presets.assistant import Assistant
 from .presets.saved_prompt import SavedPrompt
 from .projects.project import Project, ProjectMember
 from .projects.project_file import ProjectFile, ProjectFileData, ProjectPassage
+from .projects.search_by_meaning import EmbeddingProgress, EmbeddingSettings, PassageVector
 from .task_schedule import TaskSchedule
 from .turns.question import Question
 from .turns.trial import Trial
@@ -62,6 +63,8 @@ __all__ = [
     "CodeUse",
     "Consent",
     "Conversation",
+    "EmbeddingProgress",
+    "EmbeddingSettings",
     "File",
     "Guidance",
     "HiddenNeed",
@@ -82,6 +85,7 @@ __all__ = [
     "Notification",
     "NotificationPreference",
     "Part",
+    "PassageVector",
     "Permit",
     "PersonSignal",
     "Plan",

@@ -172,7 +172,12 @@ def _store_content(file: ProjectFile, content: Content) -> None:
     file.characters = content.characters
     file.state = State.READY if found else State.FAILED
     file.problem = "" if found else NO_TEXT
-    file.save(update_fields=["media_type", "pages", "characters", "state", "problem"])
+    file.vectors_version = 0
+    file.save(
+        update_fields=[
+            *("media_type", "pages", "characters", "state", "problem", "vectors_version")
+        ]
+    )
 
 
 @transaction.atomic

@@ -103,6 +103,9 @@ class Provider:
     the names of the usual models to labels, the one for a new chat first. `context_tokens` has the
     sizes that the provider published. `end_dates` has the dates on which it stops to serve models,
     by the beginning of their names, `exact_end_dates` by whole names.
+
+    `embeddings` is the dotted path of an `EmbeddingModule`, empty for a provider without any, and
+    `embedding_models` has the names of its usual models for them, the best known first.
     """
 
     kind: str
@@ -115,6 +118,8 @@ class Provider:
     end_dates: Mapping[str, date] = field(default_factory=dict)
     exact_end_dates: Mapping[str, date] = field(default_factory=dict)
     files: FileSupport = FileSupport()
+    embeddings: str = ""
+    embedding_models: tuple[str, ...] = ()
     # What a token costs that is written into the cache of this model, as a share of one read.
     cache_write_share: Callable[[str], Decimal] = lambda model: Decimal(1)
     # Whether its models are in the list only where the environment names an address.

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 from .account import Account, ListedModel
 from .anthropic.provider import ANTHROPIC
 from .bedrock.provider import BEDROCK
+from .embeddings import EmbeddingModule
 from .events import ModelEvent
 from .google.provider import GOOGLE
 from .openai.provider import OPENAI, OPENAI_CHAT
@@ -54,14 +55,22 @@ class ProviderModule(Protocol):
         ...
 
 
-_loaded: dict[str, ProviderModule] = {}
+_loaded: dict[str, object] = {}
 
 
 async def load_provider(kind: str) -> ProviderModule:
-    """Import the module of a provider in a thread, as an SDK has hundreds of files. Later calls do
-    not wait for a thread."""
-    name = PROVIDERS[kind].module
+    """Import the module of a provider."""
+    return cast(ProviderModule, await _load(PROVIDERS[kind].module))
+
+
+async def load_embeddings(kind: str) -> EmbeddingModule:
+    """Import the embeddings of a provider that has them."""
+    return cast(EmbeddingModule, await _load(PROVIDERS[kind].embeddings))
+
+
+async def _load(name: str) -> object:
+    """Import a module in a thread, as an SDK has hundreds of files. Later calls do not wait for a
+    thread."""
     if name not in _loaded:
-        module = await asyncio.to_thread(importlib.import_module, name)
-        _loaded[name] = cast(ProviderModule, module)
+        _loaded[name] = await asyncio.to_thread(importlib.import_module, name)
     return _loaded[name]

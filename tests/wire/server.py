@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from .demands.demand import broken
+from .embeddings import embed
 from .form import Format
 from .formats import FORMATS, form_of
 from .http import LAST_CHUNK, Request, chunk, head, read_request, send_document, split
@@ -33,13 +34,14 @@ class ScriptedBreak(ConnectionError):
 class WireServer:
     """Plays its script, one answer a request, then says that there is no more.
 
-    Lists of models are always there: a request for one takes an answer of the script only when
-    that is an error or a document.
+    Lists of models and embeddings are always there: a request for one takes an answer of the script
+    only when that is an error or a document.
     """
 
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
     listed: list[Request] = field(default_factory=list)
+    embedded: list[Request] = field(default_factory=list)
     aborted: int = 0
     streaming: int = 0
     connections: int = 0
@@ -104,7 +106,15 @@ class WireServer:
             self._changed.notify_all()
 
     async def _side(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        """A list of models, or what a test asks of this server."""
+        """Embeddings, a list of models, or what a test asks of this server."""
+        if embedded := embed(request):
+            self.embedded.append(request)
+            if self.script and self.script[0].is_document:
+                await _send_answer(self.script.popleft(), FORMATS["openai"], writer)
+            else:
+                status, value = embedded
+                await send_document(writer, status, JSON, json.dumps(value))
+            return
         listing = listing_of(request)
         if listing is None:
             status, value = self._control(request)

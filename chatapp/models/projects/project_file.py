@@ -21,7 +21,8 @@ MAX_FILE_CHARACTERS = 1_000_000
 
 class ProjectFile(models.Model):
     """A file of a project. Its text is searched once it is ready. `problem` says why it is not, in
-    English; `characters` also counts text beyond the limit. `pages` is 0 if it has none."""
+    English; `characters` also counts text beyond the limit. `pages` is 0 if it has none. All of its
+    passages have vectors of version `vectors_version`; 0 while some have none."""
 
     class State(models.TextChoices):
         READING = "reading", _("Reading…")
@@ -40,6 +41,7 @@ class ProjectFile(models.Model):
     problem = models.TextField(blank=True)
     pages = models.PositiveIntegerField(default=0)
     characters = models.PositiveIntegerField(default=0)
+    vectors_version = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

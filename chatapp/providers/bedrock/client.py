@@ -5,6 +5,7 @@ The SDK blocks, so that all of its work is done in threads.
 
 import asyncio
 import functools
+import json
 import os
 import socket
 import threading
@@ -41,6 +42,7 @@ from django.utils.translation import gettext as _
 
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.connections import CONNECT_SECONDS
+from chatapp.providers.embeddings import EMBED_SECONDS
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import (
     KIND_OF_CODE,
@@ -207,6 +209,22 @@ async def list_models(account: Account) -> tuple[ListedModel, ...]:
     return await run_step(
         deadline, asyncio.to_thread(_fetch_models, account), account, _translate_error
     )
+
+
+async def invoke_models(account: Account, model: str, bodies: list[Body]) -> list[object]:
+    """Return the answers to requests in the form of a model, one after another, as JSON."""
+    deadline = asyncio.get_running_loop().time() + EMBED_SECONDS
+    answers = []
+    for body in bodies:
+        asking = asyncio.to_thread(_invoke_model, account, model, body)
+        answers.append(await run_step(deadline, asking, account, _translate_error))
+    return answers
+
+
+def _invoke_model(account: Account, model: str, body: Body) -> object:
+    client = get_client("bedrock-runtime", account)
+    answer = client.invoke_model(modelId=model, body=json.dumps(body))
+    return json.loads(answer["body"].read())
 
 
 def _fetch_models(account: Account) -> tuple[ListedModel, ...]:

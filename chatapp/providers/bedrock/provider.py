@@ -33,6 +33,12 @@ BEDROCK = Provider(
     label="Amazon Bedrock",
     module="chatapp.providers.bedrock.converse",
     dialect=DIALECT,
+    embeddings="chatapp.providers.bedrock.embeddings",
+    embedding_models=(
+        "amazon.titan-embed-text-v2:0",
+        "amazon.nova-2-multimodal-embeddings-v1:0",
+        "cohere.embed-v4:0",
+    ),
     variables=Variables(
         label="Amazon Bedrock",
         keys=("AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY"),

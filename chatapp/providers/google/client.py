@@ -13,6 +13,7 @@ from google.genai import errors, types
 
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.connections import CONNECT_SECONDS, Clients, OwnHeaders, get_tls_context
+from chatapp.providers.embeddings import EMBED_SECONDS
 from chatapp.providers.events import ErrorKind, ProviderError
 from chatapp.providers.failures import classify, missing_key_error, provider_error, read_retry_after
 from chatapp.providers.http_client import create_http_client
@@ -229,6 +230,24 @@ async def _fetch_models(account: Account) -> tuple[ListedModel, ...]:
         for model in found
         if "generateContent" in (model.supported_actions or ["generateContent"])
     )
+
+
+async def embed_texts(
+    account: Account, model: str, texts: list[str], *, task: str | None, dimensions: int | None
+) -> tuple[list[object], int]:
+    """Return a vector for each text, and the tokens that Google counted or 0."""
+    deadline = asyncio.get_running_loop().time() + EMBED_SECONDS
+    # Newer models would join plain texts into one content, with one vector.
+    contents = [types.Content(parts=[types.Part(text=text)]) for text in texts]
+    asking = _get_client(account).aio.models.embed_content(
+        model=model,
+        contents=contents,
+        config=types.EmbedContentConfig(task_type=task, output_dimensionality=dimensions),
+    )
+    answer = await run_step(deadline, asking, account, _translate_error)
+    usage = answer.usage_metadata
+    tokens = (usage.prompt_token_count if usage else None) or 0
+    return [each.values for each in answer.embeddings or ()], tokens
 
 
 def _translate_error(error: Exception, account: Account) -> ProviderError | None:

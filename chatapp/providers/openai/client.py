@@ -11,6 +11,7 @@ import openai
 
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.connections import Clients, OwnHeaders
+from chatapp.providers.embeddings import EMBED_SECONDS
 from chatapp.providers.events import ProviderError
 from chatapp.providers.failures import classify, provider_error, read_retry_after
 from chatapp.providers.http_client import TIMEOUT, create_http_client, post_stream
@@ -157,6 +158,13 @@ async def list_models(account: Account) -> tuple[ListedModel, ...]:
             "protocol", account.names, detail="the response is not a list of models"
         )
     return tuple(sorted(models, key=lambda model: model.name))
+
+
+async def post_json(account: Account, path: str, body: Body) -> object:
+    """Return what the server answers to a request that is no stream, as JSON."""
+    deadline = asyncio.get_running_loop().time() + EMBED_SECONDS
+    asking = _clients.get(account).post(path, cast_to=object, body=body)
+    return await run_step(deadline, asking, account, _translate_error)
 
 
 def _translate_error(error: Exception, account: Account) -> ProviderError | None:

@@ -15,6 +15,8 @@ OPENAI = Provider(
     label="OpenAI",
     module="chatapp.providers.openai.responses",
     dialect=DIALECT,
+    embeddings="chatapp.providers.openai.embeddings",
+    embedding_models=("text-embedding-3-small", "text-embedding-3-large"),
     variables=Variables(
         label="OpenAI",
         keys=("OPENAI_API_KEY",),
@@ -63,5 +65,6 @@ OPENAI_CHAT = replace(
     kind="openai-chat",
     label="OpenAI-compatible (Chat Completions)",
     module="chatapp.providers.openai.chat",
+    embedding_models=("nomic-embed-text", "bge-m3", "qwen3-embedding"),
     is_for_own_servers=True,
 )

@@ -1,8 +1,14 @@
-"""Finds passages in the files of the project to which a chat belongs."""
+"""Finds passages in the files of the project to which a chat belongs: by their words, and by their
+meaning where an admin chose a model for embeddings."""
 
+import logging
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+from channels.db import database_sync_to_async
 from django.db.models import Q
 from django.urls import reverse
 from django.utils import translation
@@ -13,6 +19,9 @@ from chatapp.files.passages import SHEET_MARK
 from chatapp.models import Member, Project, ProjectFile, ProjectPassage
 from chatapp.models.conversations.search_index import MOST_WORDS, split_words
 from chatapp.models.projects.passage_index import find_best
+from chatapp.models.projects.passage_vectors import find_closest
+from chatapp.providers.access.embeddings import Embedder, embed, find_embedder
+from chatapp.providers.events import ProviderError
 from chatapp.tools.blueprint import (
     IN_CHAT,
     CoreTool,
@@ -24,14 +33,21 @@ from chatapp.tools.blueprint import (
 from chatapp.tools.context import Context, ToolError
 from chatapp.tools.taint import MARK_CHARACTERS
 
+log = logging.getLogger(__name__)
 PlaceKind = ProjectPassage.PlaceKind
 MOST = 10
+# Of each way to search, before both lists become one.
+DEPTH = 50
+# The constant of reciprocal rank fusion, with which one first place does not outweigh all others.
+FUSION = 60
+# A search does not wait longer for the vector of its words.
+QUERY_SECONDS = 5.0
 COLUMNS_CHARACTERS = 300
 
 
 class Input(Strict):
     words: str = Field(
-        description="Words to look for, in the language of the files. Rare words count most.",
+        description="Words or a question, in the language of the files. Rare words count most.",
         min_length=1,
         max_length=300,
     )
@@ -53,30 +69,110 @@ class Found(BaseModel):
 class Output(BaseModel):
     found: list[Found]
     files: int = Field(description="How many files were searched.")
+    searched_by: Literal["words", "words and meaning"] = "words"
     tainted_by: str = Field(
         default="", description="Who added one of the files, if it was somebody else."
     )
 
 
-def read(context: Context, asked: Input) -> Output:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """What is searched: the words of an input, in these files of a project."""
+
+    project: Project
+    words: Sequence[str]
+    files: Sequence[ProjectFile]
+    only: uuid.UUID | None
+    embedder: Embedder | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Meaning:
+    """The vector of a search, and the version of the vectors with which it is compared."""
+
+    vector: Sequence[float]
+    version: int
+
+
+async def prepare(context: Context, asked: Input) -> Output:
+    """Do the whole search. The provider of the embeddings is asked between two reads."""
+    search = await database_sync_to_async(_begin, thread_sensitive=False)(context, asked)
+    meaning = await _ask_meaning(context.person, asked, search.embedder)
+    reading = database_sync_to_async(_read, thread_sensitive=False)
+    return await reading(context, asked, search, meaning)
+
+
+def _begin(context: Context, asked: Input) -> _Search:
     project = _find_project(context)
     words = split_words(asked.words)
     if not words:
         raise ToolError(field="words", message="Name at least one word.")
     files = _find_files(project, asked.file.strip())
-    only = files[0].pk if asked.file.strip() else None
-    passages = _load_passages(find_best(project.pk, words, asked.limit, only))
-    by_id = {each.pk: each for each in files}
+    return _Search(
+        project=project,
+        words=words,
+        files=files,
+        only=files[0].pk if asked.file.strip() else None,
+        embedder=_find_embedder(),
+    )
+
+
+def _find_embedder() -> Embedder | None:
+    try:
+        return find_embedder()
+    except ProviderError as error:
+        log.warning("No search by meaning: %s", error.detail or error)
+        return None
+
+
+async def _ask_meaning(person: Member, asked: Input, embedder: Embedder | None) -> _Meaning | None:
+    """Return the meaning of the words. Without a model or its answer, there is none."""
+    if embedder is None:
+        return None
+    try:
+        found = await embed(
+            embedder, [asked.words], "query", payer_id=person.pk, seconds=QUERY_SECONDS
+        )
+    except ProviderError as error:
+        log.warning("No search by meaning: %s", error.detail or error)
+        return None
+    return _Meaning(vector=found.vectors[0], version=embedder.version)
+
+
+def _read(context: Context, asked: Input, search: _Search, meaning: _Meaning | None) -> Output:
+    passages = _load_passages(_find_passages(search, meaning, asked.limit))
+    by_id = {each.pk: each for each in search.files}
     # A file may have been deleted or added meanwhile.
     known = [each for each in passages if each.file_id in by_id]
     columns = _load_columns(known)
     with translation.override("en"):
-        found = [_build_found(project, by_id[each.file_id], each, columns) for each in known]
+        found = [_build_found(search.project, by_id[each.file_id], each, columns) for each in known]
     return Output(
         found=found,
-        files=1 if only else len(files),
+        files=len(search.files),
+        searched_by="words and meaning" if meaning else "words",
         tainted_by=_find_taint(context.person, [by_id[each.file_id] for each in known]),
     )
+
+
+def _find_passages(search: _Search, meaning: _Meaning | None, most: int) -> list[int]:
+    """Return the ids of the best passages by words, and by meaning if it is known."""
+    project_id = search.project.pk
+    if meaning is None:
+        return find_best(project_id, search.words, most, search.only)
+    by_words = find_best(project_id, search.words, DEPTH, search.only)
+    by_meaning = find_closest(project_id, meaning.vector, meaning.version, DEPTH, search.only)
+    return fuse_ranks(by_words, by_meaning)[:most]
+
+
+def fuse_ranks(*lists: Sequence[int]) -> list[int]:
+    """Return all ids, the best first, by reciprocal rank fusion (Cormack, Clarke and Büttcher
+    2009): scores of different searches cannot be compared, ranks can."""
+    scores: dict[int, float] = defaultdict(float)
+    for ids in lists:
+        for rank, each in enumerate(ids, start=1):
+            scores[each] += 1 / (FUSION + rank)
+    return sorted(scores, key=lambda each: (-scores[each], each))
 
 
 def _find_project(context: Context) -> Project:
@@ -163,7 +259,7 @@ def _find_taint(person: Member, files: Sequence[ProjectFile]) -> str:
 
 def render_text(output: Output) -> str:
     if not output.found:
-        return f"No passage of the {output.files} files has any of these words. Try other words."
+        return f"No passage of the {output.files} files fits. Try other words."
     return "\n\n".join(_render_found(each) for each in output.found)
 
 
@@ -177,8 +273,8 @@ TOOL = CoreTool(
     name="search-files",
     title=gettext_noop("Search project files"),
     description=(
-        "Search the files of this chat's project by words. Returns passages with their place and a "
-        "link. When you use a passage, cite it as a Markdown link that names file and place."
+        "Search the files of this chat's project. Returns passages with their place and a link. "
+        "When you use a passage, cite it as a Markdown link that names file and place."
     ),
     input=Input,
     output=Output,
@@ -186,7 +282,7 @@ TOOL = CoreTool(
     risk_reason=gettext_noop("It only reads, and only files of this chat’s project."),
     modes=IN_CHAT,
     handler=return_prepared,
-    read=read,
+    prepare=prepare,
     render_text=render_text,
     documentation=Documentation(
         examples=(
@@ -207,18 +303,21 @@ TOOL = CoreTool(
                         }
                     ],
                     "files": 3,
+                    "searched_by": "words",
                     "tainted_by": "",
                 },
             ),
         ),
         limitations=(
-            "It compares letters and knows no synonyms. A word also finds longer ones that begin "
-            "with it. Passages are ranked by BM25: rare words and short passages count more. It is "
-            "offered only in chats of a project that has searchable files."
+            "By words, it compares letters and knows no synonyms. A word also finds longer ones "
+            "that begin with it. Passages are ranked by BM25: rare words and short passages count "
+            "more. By meaning, it needs a model for embeddings that an admin chose; passages "
+            "without a vector are found by words. `searched_by` says which was used. It is offered "
+            "only in chats of a project that has searchable files."
         ),
         limits=(
-            f"The first {MOST_WORDS} words count; at most {MOST} passages of about 1,000 to 1,500 "
-            "characters."
+            f"By words, the first {MOST_WORDS} count; at most {MOST} passages of about 1,000 to "
+            "1,500 characters."
         ),
         rights="Members of the project, in their own chats in it.",
         errors=(

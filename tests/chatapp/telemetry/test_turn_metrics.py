@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from chatapp.approvals import decisions
 from chatapp.audit import anchors
-from chatapp.context.observed_calls import ObservedCall
 from chatapp.engine import backlog
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.hub import Hub, current_hub
 from chatapp.models import ChatModel, ModelProvider, ToolCall, Turn
 from chatapp.people.sign_in_limits import BEARER_NAME
 from chatapp.providers.access.model_choice import ChosenModel
+from chatapp.providers.access.observed_calls import ObservedCall
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.events import Finished, ProviderError, TextDelta, Usage
 from chatapp.providers.registry import PROVIDERS

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from asgiref.sync import async_to_sync
+
 from chatapp.models import Conversation, Member, Message, Part
 from chatapp.tools.catalogue import Catalogue
 from chatapp.tools.context import Context
@@ -25,6 +27,8 @@ def ran(name: str, context: Context, arguments: dict[str, Any]) -> tuple[str, di
     assert tool is not None
     if tool.read is not None:
         context = replace(context, prepared=tool.read(context, tool.validate(arguments)))
+    elif tool.prepare is not None:
+        context = async_to_sync(tool.prepare_context)(context, arguments)
     return tool.run(context, arguments)
 
 

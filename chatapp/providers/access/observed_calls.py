@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 
 from chatapp.providers.access.model_choice import ChosenModel
-from chatapp.providers.access.usage import find_price
+from chatapp.providers.access.usage import Price, find_price
 from chatapp.providers.events import Finished, ProviderError, Usage
 from chatapp.telemetry import metrics, tracing
 from chatapp.telemetry.metrics import MODEL_NAMES, OTHER
@@ -23,27 +23,29 @@ PROVIDER_NAMES = {
 
 class ObservedCall:
     """Times the `with` block, which sends the request and reads the whole answer. `purpose` is
-    `answer`, `summary`, `title` or `opinion`."""
+    `answer`, `summary`, `title`, `opinion` or `embedding`."""
 
-    def __init__(self, model: ChosenModel, purpose: str) -> None:
-        self._model = model
+    def __init__(self, model: ChosenModel, purpose: str, price: Price | None = None) -> None:
+        self._kind = model.kind
         # People may type the name of any model, so such a name is no label.
         self._name = MODEL_NAMES.bound(model.name) if model.is_named_here else OTHER
+        self._price = price or find_price(model.facts)
         self._purpose = purpose
+        self._operation = "embeddings" if purpose == "embedding" else "chat"
         self._usage = Usage()
         self._finish_reason = ""
         self.has_begun = False
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
-        metrics.MODEL_CALLS_RUNNING.labels(self._model.kind).inc()
+        metrics.MODEL_CALLS_RUNNING.labels(self._kind).inc()
         self._span = tracing.open_span(
-            f"chat {self._name}",
+            f"{self._operation} {self._name}",
             {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": PROVIDER_NAMES.get(self._model.kind, self._model.kind),
+                "gen_ai.operation.name": self._operation,
+                "gen_ai.provider.name": PROVIDER_NAMES.get(self._kind, self._kind),
                 "gen_ai.request.model": self._name,
-                "gen_ai.request.stream": True,
+                "gen_ai.request.stream": self._operation == "chat",
                 "countersign.purpose": self._purpose,
             },
             is_client=True,
@@ -53,7 +55,7 @@ class ObservedCall:
         """The first part of the answer is there."""
         self.has_begun = True
         seconds = time.monotonic() - self._began
-        metrics.MODEL_FIRST_EVENT_SECONDS.labels(self._model.kind, self._name).observe(seconds)
+        metrics.MODEL_FIRST_EVENT_SECONDS.labels(self._kind, self._name).observe(seconds)
         self._span.set({"gen_ai.response.time_to_first_chunk": seconds})
 
     def note(self, event: Usage | Finished) -> None:
@@ -68,7 +70,7 @@ class ObservedCall:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        kind, name, used = self._model.kind, self._name, self._usage
+        kind, name, used = self._kind, self._name, self._usage
         outcome = self._find_outcome(error)
         metrics.MODEL_CALLS_RUNNING.labels(kind).dec()
         metrics.MODEL_CALLS.labels(kind, name, outcome).inc()
@@ -82,10 +84,9 @@ class ObservedCall:
         for each, count in tokens.items():
             if count:
                 metrics.MODEL_TOKENS.labels(kind, name, each).inc(count)
-        price = find_price(self._model.facts)
-        if price is not None:
-            cost = float(price.compute_cost(used))
-            metrics.MODEL_COST.labels(kind, name, price.currency).inc(max(0.0, cost))
+        if self._price is not None:
+            cost = float(self._price.compute_cost(used))
+            metrics.MODEL_COST.labels(kind, name, self._price.currency).inc(max(0.0, cost))
         self._end_span(outcome)
 
     def _find_outcome(self, error: BaseException | None) -> str:
