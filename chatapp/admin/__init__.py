@@ -14,7 +14,7 @@ from chatapp.views.account.sign_in import redirect_to_sign_in
 from .activity import approvals, conversations, feedback, log, tasks, trials, turns
 from .badges import EMPTY
 from .menu import build_menu
-from .models import chat_models, providers
+from .models import chat_models, embeddings, providers
 from .overview import find, hiding
 from .overview import page as overview
 from .people import (
@@ -38,6 +38,7 @@ __all__ = [
     "changes",
     "chat_models",
     "conversations",
+    "embeddings",
     "feedback",
     "groups",
     "invitations",

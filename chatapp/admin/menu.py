@@ -124,6 +124,7 @@ SECTIONS = (
             Page(model="chatapp.chatmodel"),
             Page(model="chatapp.usageofday"),
             Page(model="chatapp.allowance"),
+            Page(model="chatapp.embeddingsettings"),
         ),
     ),
     Section(

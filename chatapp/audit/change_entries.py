@@ -28,6 +28,7 @@ from chatapp.models import (
     Assistant,
     ChatModel,
     Consent,
+    EmbeddingSettings,
     HousePolicy,
     Member,
     ModelProvider,
@@ -97,6 +98,7 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
     ),
     ChatModel: (Kind.MODELS, ()),
     Allowance: (Kind.MODELS, ()),
+    EmbeddingSettings: (Kind.MODELS, ("model", "dimensions", "price", "currency")),
     Member: (
         Kind.MEMBER,
         (

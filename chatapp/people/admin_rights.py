@@ -99,7 +99,9 @@ RIGHTS = {
             name="models",
             title=_lazy("Models"),
             help=_lazy("Change model providers, models and allowances."),
-            permissions=_all("chatapp", "modelprovider", "chatmodel", "allowance")
+            permissions=_all(
+                "chatapp", "modelprovider", "chatmodel", "allowance", "embeddingsettings"
+            )
             | _view("chatapp", "usageofday")
             | _view("mcpconfig", "service"),
         ),

@@ -5,8 +5,9 @@ Keys are not tested against the provider, because this would need a request.
 
 from django.utils.translation import gettext as _
 
-from chatapp.models import ModelProvider
+from chatapp.models import EmbeddingProgress, ModelProvider
 from chatapp.providers.access.accounts import build_account
+from chatapp.providers.access.embeddings import find_embedder
 from chatapp.providers.access.model_choice import (
     OfferedModel,
     choose_model,
@@ -41,7 +42,13 @@ def check_models() -> list[Finding]:
     if {model.id for model in offered} == {DEMO_MODEL}:
         hint = _("Set a provider’s key, such as OPENAI_API_KEY, or add a provider in the admin.")
         findings.append(report_doubtful(SUBJECT, _("Only the demo assistant is available."), hint))
-    return [*findings, *_check_server(), *_check_providers(), *_check_end_dates(offered)]
+    return [
+        *findings,
+        *_check_server(),
+        *_check_providers(),
+        *_check_embeddings(),
+        *_check_end_dates(offered),
+    ]
 
 
 def _check_server() -> list[Finding]:
@@ -58,6 +65,21 @@ def _check_providers() -> list[Finding]:
         except ProviderError as error:
             findings.append(report_wrong(SUBJECT, error.message, error.hint))
     return findings
+
+
+def _check_embeddings() -> list[Finding]:
+    """Report a model for the search by meaning that cannot be asked, or that failed last."""
+    try:
+        if find_embedder() is None:
+            return []
+    except ProviderError as error:
+        return [report_wrong(SUBJECT, error.message, error.hint)]
+    progress = EmbeddingProgress.objects.exclude(problem="").filter(pk=1).first()
+    if progress is None:
+        return []
+    message = _("The search by meaning failed: %(problem)s") % {"problem": progress.problem}
+    hint = _("Test the model on the admin page Search by meaning. Files are found by words.")
+    return [report_doubtful(SUBJECT, message, hint)]
 
 
 def _check_end_dates(offered: list[OfferedModel]) -> list[Finding]:

@@ -41,6 +41,15 @@ def find_embedder() -> Embedder | None:
     return build_embedder(settings) if settings.model else None
 
 
+def find_label() -> str:
+    """Return the name of the provider to which the text of files is sent, empty for none."""
+    try:
+        embedder = find_embedder()
+    except ProviderError:
+        return ""
+    return embedder.model.account.names.label if embedder else ""
+
+
 def build_embedder(settings: EmbeddingSettings) -> Embedder:
     """Return the model of these settings, without a request. Raises ProviderError."""
     prefix, _colon, name = settings.model.partition(":")
@@ -93,11 +102,11 @@ async def embed(
         purpose=purpose,
         dimensions=embedder.dimensions,
     )
+    provider = await load_embeddings(embedder.model.kind)
     observed = ObservedCall(embedder.model, "embedding", embedder.price)
     with observed:
         try:
             async with asyncio.timeout(seconds):
-                provider = await load_embeddings(embedder.model.kind)
                 found = await provider.embed(request, embedder.model.account)
         except TimeoutError as error:
             raise provider_error("timeout", embedder.model.account.names) from error

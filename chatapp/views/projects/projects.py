@@ -17,6 +17,7 @@ from chatapp.people.refused import Refused
 from chatapp.projects import changes
 from chatapp.projects.files import measure_files
 from chatapp.projects.members import list_members
+from chatapp.providers.access.embeddings import find_label
 from chatapp.providers.access.model_choice import describe_model
 from chatapp.rendering.hidden_characters import draw_look_alikes
 from chatapp.rendering.stored_sentences import translate_stored
@@ -151,6 +152,7 @@ def build_files_context(found: Project) -> dict[str, Any]:
     count, size = measure_files(found)
     files = list(found.files.select_related("added_by"))
     return {
+        "meaning_label": find_label(),
         "files": [(each, capfirst(translate_stored(each.problem))) for each in files],
         "file_count": count,
         "file_bytes": size,

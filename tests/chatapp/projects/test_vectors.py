@@ -1,6 +1,7 @@
 """The search by meaning: which vectors are made, for whom, what is found by them, and what happens
 if the provider fails."""
 
+import math
 import random
 from collections.abc import Iterator
 from datetime import timedelta
@@ -214,7 +215,7 @@ def store(made: dict[int, list[float]], version: int) -> None:
 
 
 def compare(one: list[float], other: list[float]) -> float:
-    length = sum(each * each for each in other) ** 0.5
+    length = math.hypot(*other)
     return sum(map(float.__mul__, one, other)) / length
 
 
