@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.forms import ModelForm
 from django.forms.utils import flatatt
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.formats import number_format
@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_POST
 
+from chatapp.admin.single_row import SingleRowMixin
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.background import jobs
@@ -85,8 +86,8 @@ class EmbeddingForm(ModelForm):
 
 
 @admin.register(EmbeddingSettings)
-class EmbeddingSettingsAdmin(admin.ModelAdmin):
-    """The one row, which exists once it is saved. Its form opens instead of a list."""
+class EmbeddingSettingsAdmin(SingleRowMixin, admin.ModelAdmin):
+    """The model for embeddings, with a test."""
 
     form = EmbeddingForm
     fieldsets = (
@@ -94,24 +95,6 @@ class EmbeddingSettingsAdmin(admin.ModelAdmin):
         (_lazy("Price"), {"fields": ("price", "currency")}),
     )
     change_form_template = "admin/chatapp/embeddingsettings/change_form.html"
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not self.has_view_or_change_permission(request):
-            raise PermissionDenied
-        return redirect("admin:chatapp_embeddingsettings_change", 1)
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> EmbeddingSettings | None:
-        return EmbeddingSettings.current() if object_id == "1" else None
 
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test))
@@ -126,8 +109,6 @@ class EmbeddingSettingsAdmin(admin.ModelAdmin):
     ) -> HttpResponse:
         stored = EmbeddingSettings.current()
         context = {
-            "title": _("Search by meaning"),
-            "subtitle": None,
             "is_on": bool(stored.model),
             "coverage": vectors.measure_coverage() if stored.model else None,
             "progress": EmbeddingProgress.objects.filter(pk=1).first(),
@@ -147,11 +128,6 @@ class EmbeddingSettingsAdmin(admin.ModelAdmin):
             transaction.on_commit(partial(jobs.make_missing_vectors.enqueue))
         else:
             vectors.remove_all()
-
-    def response_post_save_change(
-        self, request: HttpRequest, obj: EmbeddingSettings
-    ) -> HttpResponseRedirect:
-        return HttpResponseRedirect(request.path)
 
     def test(self, request: HttpRequest) -> HttpResponse:
         """Ask the stored model for the vector of a short text. It costs a few tokens."""

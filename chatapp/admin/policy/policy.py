@@ -7,7 +7,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.activity.filters import PersonFilter
 from chatapp.admin.badges import render_badge
+from chatapp.admin.single_row import SingleRowMixin
 from chatapp.models import HousePolicy, Member, PolicyRule, PolicyTest, ToolLimit
 from chatapp.permissions.reasons import translate_reason
 from chatapp.policy.policy_set import load_policy_set
@@ -210,11 +211,8 @@ class LimitAdmin(DeletableAdmin):
 
 
 @admin.register(HousePolicy)
-class HousePolicyAdmin(PolicyAdmin):
-    """The policy for everybody, a single row that exists once it is saved.
-
-    Its form opens instead of a list.
-    """
+class HousePolicyAdmin(SingleRowMixin, PolicyAdmin):
+    """The policy for everybody."""
 
     form = HousePolicyForm
     empty_choices: ClassVar = {"medium_needs": NO_SECOND_APPROVAL, "high_needs": AS_FOR_MEDIUM}
@@ -243,35 +241,6 @@ class HousePolicyAdmin(PolicyAdmin):
     )
     change_form_template = "admin/chatapp/housepolicy/change_form.html"
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not self.has_view_or_change_permission(request):
-            raise PermissionDenied
-        return redirect("admin:chatapp_housepolicy_change", 1)
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> HousePolicy | None:
-        return HousePolicy.current() if object_id == "1" else None
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        context = {"title": _("Policy for everybody"), "subtitle": None, **(extra_context or {})}
-        response: HttpResponse = super().change_view(request, object_id, form_url, context)
-        return response
-
     def save_model(
         self, request: HttpRequest, obj: HousePolicy, form: ModelForm, change: bool
     ) -> None:
@@ -284,11 +253,6 @@ class HousePolicyAdmin(PolicyAdmin):
         ):
             obj.opinions_paid_by = cast(Member, request.user)
         super().save_model(request, obj, form, change)
-
-    def response_post_save_change(
-        self, request: HttpRequest, obj: HousePolicy
-    ) -> HttpResponseRedirect:
-        return HttpResponseRedirect(request.path)
 
 
 @admin.register(PolicyTest)
