@@ -61,7 +61,14 @@ from .lock_out import lock_out
 TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "memories": (Memory, "person", ("text", "created_at")),
     "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
-    "assistants": (Assistant, "owner", ("name", "description", "instructions", "starters")),
+    "assistants": (
+        Assistant,
+        "owner",
+        (
+            *("name", "description", "instructions", "starters"),
+            *("model", "effort", "temperature", "output_tokens"),
+        ),
+    ),
     "guidance": (Guidance, "person", ("service__name", "tool", "text")),
     "drafts": (MessageDraft, "owner", ("conversation", "text", "saved_at")),
     "projects": (Project, "owner", ("name", "description", "instructions", "created_at")),
