@@ -125,7 +125,7 @@ def test_a_result_with_500_rows_has_a_table_a_file_and_a_chart(
     call = rows.call(rows.turn(owner), result={"content": [], "structured": structured})
     page = parse(owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode())
     assert len(page.one("div", class_="values").one("tbody").all("tr")) == MAX_ROWS
-    assert page.one("dl", class_="beside").text == f"total {MAX_ROWS} <b>unit <i>kg"
+    assert page.one("dl", class_="beside").text == f"total{MAX_ROWS}<b>unit<i>kg"
     file = owner_client.get(f"/calls/{call.pk}/table/").content.decode()
     assert file.count("\n") == MAX_ROWS + 1
     headers = {"HX-Request": "true"}
