@@ -17,6 +17,7 @@ from .approvals.decisions import REASON_CHARACTERS
 from .models import AccessToken, Consent, Conversation, SharedLink
 from .models.conversations.answer_feedback import FEEDBACK_CHARACTERS
 from .models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
+from .providers.request import FEWEST_OUTPUT_TOKENS, HIGHEST_TEMPERATURE, MOST_OUTPUT_TOKENS
 
 
 class IdsField(forms.Field):
@@ -176,8 +177,26 @@ class GuidanceForm(forms.Form):
         return tool
 
 
-class InstructionsForm(forms.Form):
-    """A person's instructions for a chat."""
+class ParametersForm(forms.Form):
+    """The parameters of the model in a chat or an assistant. Empty ones are the model's own."""
+
+    temperature = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=HIGHEST_TEMPERATURE,
+        label=gettext_lazy("Temperature"),
+        widget=forms.NumberInput(attrs={"step": "0.1", "inputmode": "decimal"}),
+    )
+    output_tokens = forms.IntegerField(
+        required=False,
+        min_value=FEWEST_OUTPUT_TOKENS,
+        max_value=MOST_OUTPUT_TOKENS,
+        label=gettext_lazy("Longest answer (tokens)"),
+    )
+
+
+class InstructionsForm(ParametersForm):
+    """A person's instructions for a chat, and its parameters."""
 
     text = TypedField(required=False)
 

@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -16,7 +16,7 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from chatapp.context import file_storage
-from chatapp.context.file_storage import FileMissing, StorageUnavailable
+from chatapp.context.file_storage import FileMissing, Holder, StorageUnavailable
 from chatapp.conversations import chat_list
 from chatapp.conversations.exports import open_export
 from chatapp.models import (
@@ -61,7 +61,14 @@ from .lock_out import lock_out
 TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "memories": (Memory, "person", ("text", "created_at")),
     "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
-    "assistants": (Assistant, "owner", ("name", "description", "instructions", "starters")),
+    "assistants": (
+        Assistant,
+        "owner",
+        (
+            *("name", "description", "instructions", "starters"),
+            *("model", "effort", "temperature", "output_tokens"),
+        ),
+    ),
     "guidance": (Guidance, "person", ("service__name", "tool", "text")),
     "drafts": (MessageDraft, "owner", ("conversation", "text", "saved_at")),
     "projects": (Project, "owner", ("name", "description", "instructions", "created_at")),
@@ -97,9 +104,6 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
         _write_files(archive, member)
-        for file in _list_project_files(member).iterator(chunk_size=1):
-            path = f"project-files/{file.pk}/{_name_in_archive(file.name)}"
-            archive.writestr(path, bytes(file.content.data))
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
 
 
@@ -123,16 +127,23 @@ def _write_chat(archive: zipfile.ZipFile, member: Member, pk: Any, address: str)
 def _write_files(archive: zipfile.ZipFile, member: Member) -> None:
     """Write the files one by one. Those whose storage does not give them are listed instead."""
     missing = []
-    for attachment in _list_files(member).iterator(chunk_size=1):
-        path = f"files/{attachment.pk}/{_name_in_archive(attachment.name)}"
+    for path, holder in _iterate_files(member):
         try:
-            data = file_storage.read_bytes(attachment.file)
+            data = file_storage.read_bytes(holder)
         except (FileMissing, StorageUnavailable):
             missing.append(path)
         else:
             archive.writestr(path, data)
     if missing:
         archive.writestr("missing_files.json", _dump(missing))
+
+
+def _iterate_files(member: Member) -> Iterator[tuple[str, Holder]]:
+    """Yield the path in the archive and the bytes of each file."""
+    for attachment in _list_files(member).iterator(chunk_size=1):
+        yield f"files/{attachment.pk}/{_name_in_archive(attachment.name)}", attachment.file
+    for file in _list_project_files(member).iterator(chunk_size=1):
+        yield f"project-files/{file.pk}/{_name_in_archive(file.name)}", file.content
 
 
 def _name_in_archive(name: str) -> str:
@@ -151,7 +162,7 @@ def _list_project_files(member: Member) -> QuerySet[ProjectFile]:
     """Return what the member added to the projects that they are in."""
     joined = Project.filter_joined(member).order_by().values("pk")
     added = ProjectFile.objects.filter(added_by=member, project__in=joined)
-    return added.select_related("content").order_by("pk")
+    return added.select_related("content__stored").order_by("pk")
 
 
 def _describe_account(member: Member) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from chatapp.models import (
     Assistant,
     ChatModel,
     Consent,
+    Conversation,
     EmbeddingSettings,
     HousePolicy,
     Member,
@@ -241,6 +242,27 @@ def log_forgotten_registration(client: OAuthClient) -> None:
     of = f"registration at “{issuer}” of {client.service.name}"
     data = {"of": of, "act": "removed", "changed": changed}
     audit_log.append([AuditEvent(kind=Kind.SERVICE, data=data, actor=audit_log.get_actor())])
+
+
+def log_parameters(row: Conversation | Assistant, before: Values) -> None:
+    """Log the parameters of a chat or an assistant that differ from those `before`."""
+    changed = {
+        name: {"before": value, "after": getattr(row, name)}
+        for name, value in before.items()
+        if value != getattr(row, name)
+    }
+    if not changed:
+        return
+    owner, is_chat = Who.of(row.owner), isinstance(row, Conversation)
+    event = AuditEvent(
+        kind=Kind.PARAMETERS,
+        # The title of a chat is no part of the log.
+        data={"of": "" if is_chat else _make_title(row), "act": "changed", "changed": changed},
+        actor=owner,
+        person=owner,
+        conversation_id=row.pk if is_chat else None,
+    )
+    audit_log.append([event])
 
 
 def log_deleted_preset(row: Assistant | SavedPrompt) -> None:

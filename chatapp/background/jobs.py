@@ -180,7 +180,8 @@ def read_project_file(file_id: str) -> None:
     marked, so that its page does not say for ever that it is read."""
     try:
         project_files.read_file(uuid.UUID(file_id))
-    except DATABASE_AWAY:
+    except (*DATABASE_AWAY, file_storage.StorageUnavailable):
+        # `read_left_files` tries again.
         raise
     except Exception:
         project_files.give_up_reading(uuid.UUID(file_id))

@@ -1,4 +1,5 @@
-"""The bytes of people's files: in the database, or as objects of a Django storage.
+"""The bytes of people's files, attachments and those of projects: in the database, or as objects of
+a Django storage.
 
 Objects have random names. A person gets one only through a view that checks access.
 """
@@ -6,6 +7,7 @@ Objects have random names. A person gets one only through a view that checks acc
 import logging
 import uuid
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -16,9 +18,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy
 
-from chatapp.models import File, StoredObject
+from chatapp.models import File, ProjectFileData, StoredObject
 from chatapp.people.refused import Refused
 
+# A row with the bytes of a file, or with the object that has them.
+Holder = File | ProjectFileData
+HOLDERS: tuple[type[Holder], ...] = (File, ProjectFileData)
 log = logging.getLogger(__name__)
 DATABASE = "database"
 # A file that is being stored has an object before it has a row.
@@ -46,7 +51,7 @@ def store_bytes(data: bytes) -> StoredObject | None:
         raise Refused(str(UNAVAILABLE), 503) from None
 
 
-def read_bytes(file: File) -> bytes:
+def read_bytes(file: Holder) -> bytes:
     """Return the bytes of a file. Raises FileMissing or StorageUnavailable."""
     if file.stored is None:
         return bytes(file.data)
@@ -71,26 +76,26 @@ def delete_unused() -> None:
 
 
 def find_unused() -> QuerySet[StoredObject]:
-    used = Exists(File.objects.filter(stored=OuterRef("pk")))
+    unused = [~Exists(each._default_manager.filter(stored=OuterRef("pk"))) for each in HOLDERS]
     may_go = Q(is_deleted=True) | Q(created_at__lt=Now() - UNUSED_AFTER)
-    return StoredObject.objects.filter(may_go, ~used).order_by("created_at")
+    return StoredObject.objects.filter(may_go, *unused).order_by("created_at")
 
 
-def find_elsewhere() -> QuerySet[File]:
-    """Return the files that are not where new files are stored."""
+def find_elsewhere(holder: type[Holder]) -> QuerySet[Any]:
+    """Return the files of this kind that are not where new files are stored."""
+    rows = holder._default_manager
     if settings.FILE_STORAGE == DATABASE:
-        return File.objects.exclude(stored=None)
-    return File.objects.exclude(stored__storage=settings.FILE_STORAGE)
+        return rows.exclude(stored=None)
+    return rows.exclude(stored__storage=settings.FILE_STORAGE)
 
 
-def move_file(file: File) -> None:
+def move_file(file: Holder) -> None:
     """Move a file to where new files are stored, with all copies that share its object. Raises
     Refused, FileMissing or StorageUnavailable."""
     data = read_bytes(file)
     place = store_bytes(data)
-    same = File.objects.filter(pk=file.pk)
-    if file.stored is not None:
-        same = File.objects.filter(stored=file.stored)
+    rows = type(file)._default_manager
+    same = rows.filter(pk=file.pk) if file.stored is None else rows.filter(stored=file.stored)
     same.update(data=b"" if place else data, stored=place)
 
 

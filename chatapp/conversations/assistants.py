@@ -1,8 +1,8 @@
 """Assistants: what a new chat takes over from one.
 
-A chat gets copies of the instructions, and switches of its own for the services. An assistant gives
-nobody access to a model or a service: the person's own access, the rules and the approvals count as
-in any chat.
+A chat gets copies of the instructions and the parameters, and switches of its own for the services.
+An assistant gives nobody access to a model or a service: the person's own access, the rules and the
+approvals count as in any chat.
 """
 
 import uuid
@@ -184,6 +184,8 @@ def duplicate(person: Member, source: Assistant) -> Assistant:
         description=source.description,
         model=source.model if may_use_model(person, source.model) else "",
         effort=source.effort,
+        temperature=source.temperature,
+        output_tokens=source.output_tokens,
         mode=source.mode,
         uses_tools=source.uses_tools,
         limits_services=source.limits_services,

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from chatapp.approvals.inbox import KEPT_SINCE
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import SERVER, AuditEvent, Who
+from chatapp.audit.change_entries import log_parameters
 from chatapp.models import Conversation, LogEntry, Member, ToolCall, Turn
 from chatapp.models.conversations.conversation import RESTORABLE, TEMPORARY_KEPT
 from chatapp.people.refused import Refused
@@ -45,6 +46,19 @@ def set_instructions(conversation: Conversation, text: str) -> None:
     """Save what the person tells the assistant in this chat, from its next request to the model
     on. An empty text removes it."""
     _update(conversation, instructions=text)
+
+
+@transaction.atomic
+def set_parameters(
+    conversation: Conversation, temperature: float | None, output_tokens: int | None
+) -> None:
+    """Save the temperature and the most tokens of an answer in this chat, from its next request to
+    the model on. None leaves them to the model's settings."""
+    rows = Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk)
+    before = rows.values("temperature", "output_tokens").get()
+    _update(conversation, temperature=temperature, output_tokens=output_tokens)
+    conversation.temperature, conversation.output_tokens = temperature, output_tokens
+    log_parameters(conversation, before)
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:

@@ -15,6 +15,7 @@ from chatapp.models import Conversation, Member, Message, Part, Turn
 from chatapp.rendering.exports.values import (
     ExportedChat,
     ExportedMessage,
+    ExportedParameters,
     ExportedPart,
     ToolDetail,
     describe_part,
@@ -47,6 +48,11 @@ def open_export(
             detail=detail,
             messages=_iterate_messages(conversation, detail, is_whole=is_whole),
             project=str(find_project_of(conversation) or ""),
+            parameters=ExportedParameters(
+                effort=conversation.effort,
+                temperature=conversation.temperature,
+                output_tokens=conversation.output_tokens,
+            ),
         )
 
 

@@ -59,8 +59,8 @@ def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUI
 
 def fork_chat(turn: Turn) -> Conversation:
     """Return a new chat with copies of the messages up to the answer of this turn, and with the
-    model, the mode, the tools, the instructions, the assistant and the project of its chat. Raises
-    Refused.
+    model, its parameters, the mode, the tools, the instructions, the assistant and the project of
+    its chat. Raises Refused.
 
     Consents that count only in the old chat do not count in the new one.
     """
@@ -115,6 +115,8 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         mode=source.mode,
         uses_tools=source.uses_tools,
         effort=source.effort,
+        temperature=source.temperature,
+        output_tokens=source.output_tokens,
         instructions=source.instructions,
         assistant_id=source.assistant_id,
         project_id=source.project_id,

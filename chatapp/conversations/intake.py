@@ -186,6 +186,8 @@ def _create_conversation(
         uses_tools=tools != "off",
         read_at=timezone.now(),
         is_temporary=is_temporary,
+        temperature=start.assistant.temperature if start else None,
+        output_tokens=start.assistant.output_tokens if start else None,
         instructions=start.instructions if start else "",
         assistant=start.assistant if start else None,
         project=project,

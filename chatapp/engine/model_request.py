@@ -13,7 +13,7 @@ from chatapp.models import Conversation, Turn
 from chatapp.providers.access.model_choice import ChosenModel, choose_model
 from chatapp.providers.access.usage import Price, find_price
 from chatapp.providers.events import ProviderError
-from chatapp.providers.request import ModelRequest
+from chatapp.providers.request import ModelRequest, Parameters
 from chatapp.server.database import in_database
 from chatapp.tool_menu.offered_tools import offer_tools
 from chatapp.tool_menu.turn_selection import choose_tools
@@ -118,7 +118,7 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
         ),
         history=replace_unsupported(model.abilities, history),
         tools=offer.tools,
-        parameters=model.set_parameters(turn.conversation.effort),
+        parameters=_choose_parameters(model, turn.conversation),
         cache_key=str(turn.conversation_id),
     )
     return ModelCall(
@@ -130,6 +130,10 @@ def _build_call(turn: Turn, catalogue: Catalogue) -> ModelCall:
         unseen=describe_unsupported(turn, model.abilities, history),
         saved_tokens=offer.saved_tokens,
     )
+
+
+def _choose_parameters(model: ChosenModel, chat: Conversation) -> Parameters:
+    return model.set_parameters(chat.effort, chat.temperature, chat.output_tokens)
 
 
 def _get_mode_instructions(turn: Turn) -> str:

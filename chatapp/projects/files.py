@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chatapp.context.attachments import format_size
+from chatapp.context.file_storage import FileMissing, read_bytes, store_bytes
 from chatapp.conversations.uploads import (
     Content,
     Upload,
@@ -43,6 +44,7 @@ State = ProjectFile.State
 READ_AT_ONCE = ("text", "picture", "other", "other_encoding")
 NO_TEXT = gettext_noop("No text found. Upload a version with selectable text.")
 NOT_READ = gettext_noop("This file cannot be read. Save it again, then upload it.")
+LOST = gettext_noop("This file is missing from the file storage. Upload it again.")
 PASSAGES_AT_ONCE = 500
 # A file that is not read after this time has no task any more.
 LEFT_AFTER_MINUTES = 5
@@ -59,12 +61,17 @@ def add_file(person: Member, project: Project, upload: Upload) -> ProjectFile:
     if detect_kind(upload.data) in READ_AT_ONCE:
         content = examine(upload, MAX_FILE_CHARACTERS).content
     with transaction.atomic():
+        # Nothing is uploaded to a storage for a project without room.
+        _check_room(lock_to_change(person, project), name, upload.size)
+    stored = store_bytes(upload.data)
+    with transaction.atomic():
         project = lock_to_change(person, project)
         _check_room(project, name, upload.size)
         file = ProjectFile.objects.create(
             project=project, added_by=person, name=name, size=upload.size
         )
-        ProjectFileData.objects.create(file=file, data=upload.data)
+        data = upload.data if stored is None else b""
+        ProjectFileData.objects.create(file=file, data=data, stored=stored)
         log_act(project, "file added", person, file=name)
         if content is not None:
             _store_content(file, content)
@@ -108,12 +115,18 @@ def measure_files(project: Project) -> tuple[int, int]:
 
 @in_english
 def read_file(file_id: uuid.UUID) -> None:
-    """Read the text of a stored file. Does nothing if it was read or deleted."""
+    """Read the text of a stored file. Does nothing if it was read or deleted. Raises
+    StorageUnavailable."""
     file = ProjectFile.objects.filter(pk=file_id, state=State.READING).first()
-    data = ProjectFileData.objects.filter(file=file_id).values_list("data", flat=True).first()
-    if file is None or data is None:
+    kept = ProjectFileData.objects.select_related("stored").filter(file=file_id).first()
+    if file is None or kept is None:
         return
-    upload = Upload(name=file.name, size=file.size, data=bytes(data))
+    try:
+        data = read_bytes(kept)
+    except FileMissing:
+        _store_problem(file, LOST)
+        return
+    upload = Upload(name=file.name, size=file.size, data=data)
     try:
         content = examine(upload, MAX_FILE_CHARACTERS).content
     except Refused as refused:

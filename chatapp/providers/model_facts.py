@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from .provider import Abilities, FileSupport
 from .registry import PROVIDERS
+from .request import Effort
 
 # The models of each kind that an account of the environment offers.
 DEFAULT_MODELS = {
@@ -29,6 +30,17 @@ def get_cache_write_share(kind: str, model: str) -> Decimal:
     """Return the cost of a token written into the cache, as a share of one read."""
     provider = PROVIDERS.get(kind)
     return provider.cache_write_share(model) if provider else Decimal(1)
+
+
+def fit_temperature(kind: str, model: str, effort: Effort, temperature: float) -> float | None:
+    """Return the temperature that this model takes while it reasons with this effort, at most the
+    highest of its provider, or None if it takes none."""
+    provider = PROVIDERS.get(kind)
+    if provider is None:
+        return temperature
+    if not provider.takes_temperature(model, effort):
+        return None
+    return min(temperature, provider.highest_temperature)
 
 
 def find_end_date(model: str) -> date | None:

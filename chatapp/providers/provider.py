@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from .request import HIGHEST_TEMPERATURE, Effort
 from .tools.toolbox import Dialect
 
 MAX_FILE_BYTES: Final = 20_000_000
@@ -122,5 +123,9 @@ class Provider:
     embedding_models: tuple[str, ...] = ()
     # What a token costs that is written into the cache of this model, as a share of one read.
     cache_write_share: Callable[[str], Decimal] = lambda model: Decimal(1)
+    # Whether this model takes a temperature while it reasons with this effort. Models that choose
+    # their own refuse it.
+    takes_temperature: Callable[[str, Effort], bool] = lambda model, effort: True
+    highest_temperature: float = HIGHEST_TEMPERATURE
     # Whether its models are in the list only where the environment names an address.
     is_for_own_servers: bool = False

@@ -17,6 +17,10 @@ EFFORTS: dict[Effort, "StrOrPromise"] = {
     "medium": gettext_lazy("Medium"),
     "high": gettext_lazy("High"),
 }
+# What a person may ask for. The provider or the model may allow less.
+HIGHEST_TEMPERATURE = 2.0
+FEWEST_OUTPUT_TOKENS = 16
+MOST_OUTPUT_TOKENS = 1_000_000
 # The empty effort in a form and on the command line.
 DEFAULT_EFFORT = "default"
 
@@ -131,7 +135,10 @@ HistoryItem = UserMessage | AssistantMessage | ToolOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The settings of an admin for a model. None and "" leave the choice to the provider."""
+    """The settings for one call of a model: of an admin, or of a chat within those.
+
+    None and "" leave the choice to the provider.
+    """
 
     output_tokens: int | None = None
     temperature: float | None = None

@@ -28,6 +28,7 @@ from chatapp.models import Attachment, ToolCall, Trial
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.rendering import page_values
 from chatapp.rendering.call_values import SDK_PREFIX, Call
+from chatapp.rendering.figures.result_tables import read_table
 from chatapp.rendering.figures.values import TableData
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.rendering.markdown.code_colours import colour_code
@@ -139,20 +140,17 @@ def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON.")
 
 
-MAX_ROWS = 50
-MAX_COLUMNS = 8
-MAX_NAMES = 30
-MAX_CELL_CHARACTERS = 300
-
 Row = tuple[SafeString, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of cells. Without a `head`, each row is a name and its value."""
+    """Rows of cells. Without a `head`, each row is a name and its value. `facts` are names with
+    values that stand beside the rows."""
 
     head: Row = ()
     rows: tuple[Row, ...]
+    facts: tuple[Row, ...] = ()
 
 
 def build_table(value: Any) -> Table | None:
@@ -165,51 +163,8 @@ def draw_table(table: TableData) -> Table:
     return Table(
         head=tuple(map(draw_hidden, table.head)),
         rows=tuple(tuple(map(draw_hidden, row)) for row in table.rows),
+        facts=tuple(tuple(map(draw_hidden, fact)) for fact in table.facts),
     )
-
-
-def read_table(value: Any) -> TableData | None:
-    """Return the value as a table, or None if a table would hide or distort a part of it."""
-    if isinstance(value, dict) and len(value) == 1:
-        only = next(iter(value.values()))
-        if isinstance(only, list):
-            return _build_from_list(only)
-    if isinstance(value, list):
-        return _build_from_list(value)
-    return _build_from_object(value) if isinstance(value, dict) else None
-
-
-def _build_from_list(items: list[Any]) -> TableData | None:
-    if not 0 < len(items) <= MAX_ROWS or not all(isinstance(item, dict) for item in items):
-        return None
-    names = list(dict.fromkeys(name for item in items for name in item))
-    cells = [item.get(name, "") for item in items for name in names]
-    if not 0 < len(names) <= MAX_COLUMNS or not all(map(_is_plain, [*names, *cells])):
-        return None
-    return TableData(
-        head=tuple(names),
-        rows=tuple(tuple(_write_cell(item.get(name, "")) for name in names) for item in items),
-    )
-
-
-def _build_from_object(value: dict[str, Any]) -> TableData | None:
-    if not 0 < len(value) <= MAX_NAMES or not all(map(_is_plain, [*value, *value.values()])):
-        return None
-    rows = tuple((name, _write_cell(held)) for name, held in value.items())
-    return TableData(head=(), rows=rows)
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= MAX_CELL_CHARACTERS
-    return value is None or isinstance(value, bool | int | float)
-
-
-def _write_cell(value: Any) -> str:
-    words = {None: "none", True: "yes", False: "no"}
-    if value is None or isinstance(value, bool):
-        return words[value]
-    return str(value)
 
 
 SHOWN_PIECES = 50

@@ -15,7 +15,7 @@ PHONE = {"width": 390, "height": 844}
 def open_page(tab: Page, name: str) -> None:
     tab.get_by_role("button", name="Chat menu").click()
     tab.get_by_role("group", name="Chat menu").get_by_role("link", name=name).click()
-    expect(tab.get_by_role("heading", name="Instructions for this chat")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Instructions and parameters")).to_be_visible()
 
 
 def find_box(tab: Page) -> Locator:
@@ -45,7 +45,7 @@ def test_instructions_of_a_chat_reach_the_model_server(visit: Visit, has_script:
     expect_over(tab)
     other = visit.tab(java_script_enabled=has_script, viewport=PHONE)
     other.goto(tab.url)
-    open_page(other, "Add instructions")
+    open_page(other, "Instructions and parameters")
     save(other, "x" * 8_001)
     expect(other.get_by_text("These instructions have 8,001 characters.")).to_be_visible()
     expect(find_box(other)).to_have_value("x" * 8_001)
@@ -55,9 +55,9 @@ def test_instructions_of_a_chat_reach_the_model_server(visit: Visit, has_script:
     expect_over(tab)
     assert "Answer in German." not in find_prompt(visit, first)
     assert find_prompt(visit, second).endswith("    Answer in German.\n    Times are UTC.")
-    open_page(other, "Edit instructions")
+    open_page(other, "Instructions and parameters")
     expect(find_box(other)).to_have_value("Answer in German.\nTimes are UTC.")
     save(other, "")
-    open_page(other, "Add instructions")
+    open_page(other, "Instructions and parameters")
     other.get_by_role("link", name="Back to the chat").click()
     expect(other.get_by_role("heading", name=first)).to_be_visible()

@@ -51,7 +51,10 @@ class AssistantAdmin(SharedRowAdmin):
     empty_list = _lazy("No assistants yet. Members create them in the chat, under “Assistants”.")
     list_display = ("name", "owner", "audience", "group", "changed_at")
     search_fields = ("name", "owner__username")
-    texts = ("description", "model", "mode", "services", "instructions", "starters")
+    texts = (
+        *("description", "model", "effort", "temperature", "output_tokens", "mode", "services"),
+        *("instructions", "starters"),
+    )
 
 
 @admin.register(SavedPrompt)

@@ -8,12 +8,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.context.file_storage import (
+    HOLDERS,
     FileMissing,
+    Holder,
     StorageUnavailable,
     find_elsewhere,
     move_file,
 )
-from chatapp.models import File
 from chatapp.people.refused import Refused
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.operator_command import OperatorCommand
@@ -28,11 +29,28 @@ class Command(OperatorCommand):
     def handle(self, *args: object, **options: Any) -> None:
         moved = 0
         missing: set[uuid.UUID] = set()
-        # Copies are made meanwhile, so it looks again until nothing is left.
-        while left := find_elsewhere().exclude(pk__in=missing).values_list("pk", flat=True):
+        for holder in HOLDERS:
+            moved += self._move_all(holder, missing)
+        sentence = ngettext(
+            "Moved %(count)d file to: %(storage)s", "Moved %(count)d files to: %(storage)s", moved
+        )
+        self.stdout.write(sentence % {"count": moved, "storage": settings.FILE_STORAGE})
+        if missing:
+            sentence = ngettext(
+                "%(count)d file is missing from its storage.",
+                "%(count)d files are missing from their storage.",
+                len(missing),
+            )
+            raise Failure("not_found", sentence % {"count": len(missing)}, _("Restore a backup."))
+
+    def _move_all(self, holder: type[Holder], missing: set[uuid.UUID]) -> int:
+        """Move the files of this kind and return how many. Add the ids of missing ones."""
+        moved = 0
+        # Files are added and copied meanwhile, so it looks again until nothing is left.
+        while left := find_elsewhere(holder).exclude(pk__in=missing).values_list("pk", flat=True):
             for pk in list(left):
                 # It may be gone, or moved with a copy that shares its object.
-                file = find_elsewhere().select_related("stored").filter(pk=pk).first()
+                file = find_elsewhere(holder).select_related("stored").filter(pk=pk).first()
                 if file is None:
                     continue
                 try:
@@ -48,18 +66,8 @@ class Command(OperatorCommand):
                     ) from None
                 else:
                     moved += 1
-        sentence = ngettext(
-            "Moved %(count)d file to: %(storage)s", "Moved %(count)d files to: %(storage)s", moved
-        )
-        self.stdout.write(sentence % {"count": moved, "storage": settings.FILE_STORAGE})
-        if missing:
-            sentence = ngettext(
-                "%(count)d file is missing from its storage.",
-                "%(count)d files are missing from their storage.",
-                len(missing),
-            )
-            raise Failure("not_found", sentence % {"count": len(missing)}, _("Restore a backup."))
+        return moved
 
-    def _report_missing(self, file: File) -> None:
+    def _report_missing(self, file: Holder) -> None:
         sentence = _("Missing: %(name)s (%(object)s)")
-        self.stderr.write(sentence % {"name": file.attachment_id, "object": file.stored})
+        self.stderr.write(sentence % {"name": file.pk, "object": file.stored})

@@ -25,7 +25,9 @@ class Conversation(models.Model):
     A title is a draft until a model or the person has given the chat another one.
     `last_seq` numbers the journal and the frames of every tab. A chat in plan mode offers and runs
     only tools that read. `effort` is how much the model reasons; empty leaves that to the model's
-    settings. `instructions` are what the person tells the assistant in this chat only. `token` is
+    settings. `temperature` and `output_tokens`, the most tokens of an answer, are None to leave
+    them to the model's settings, which are also the highest that count. `instructions` are what the
+    person tells the assistant in this chat only. `token` is
     the access token of the program that began it, and `assistant` is what its person began it with.
     A chat in a `project` uses its instructions and files while its person is a member.
     `branched_seq` is the latest frame that brought another branch of the chat, 0 while it has only
@@ -54,6 +56,8 @@ class Conversation(models.Model):
     mode = models.CharField(_("mode"), max_length=4, choices=Mode.choices, default=Mode.ACT)
     uses_tools = models.BooleanField(_("uses tools"), default=True, db_default=True)
     effort = models.CharField(_("effort"), max_length=6, blank=True, default="", db_default="")
+    temperature = models.FloatField(_("temperature"), null=True)
+    output_tokens = models.PositiveIntegerField(_("longest answer (tokens)"), null=True)
     instructions = models.TextField(
         _("instructions"),
         max_length=MAX_INSTRUCTIONS_CHARACTERS,

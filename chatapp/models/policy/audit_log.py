@@ -76,6 +76,7 @@ class LogEntry(models.Model):
         MODELS = "model.changed", _("model or allowance change")
         MEMBER = "member.changed", _("member or group change")
         MODE = "chat.mode", _("plan mode switched on or off")
+        PARAMETERS = "parameters.changed", _("temperature or length of answers changed")
         CHAT_OPENED = "chat.opened", _("chat opened in the admin")
         CHAT_DELETED = "chat.deleted", _("chat deleted")
         CHAT_RESTORED = "chat.restored", _("chat restored")

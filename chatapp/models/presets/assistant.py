@@ -31,6 +31,8 @@ class Assistant(SharedRow):
     description = models.CharField(_("description"), max_length=DESCRIPTION_CHARACTERS, blank=True)
     model = models.CharField(_("model"), max_length=200, blank=True)
     effort = models.CharField(_("effort"), max_length=6, blank=True)
+    temperature = models.FloatField(_("temperature"), null=True, blank=True)
+    output_tokens = models.PositiveIntegerField(_("longest answer (tokens)"), null=True, blank=True)
     mode = models.CharField(
         _("mode"),
         max_length=4,
@@ -76,4 +78,5 @@ class Assistant(SharedRow):
     def version(self) -> str:
         """A hash of what a chat gets from it, so that nobody starts a chat with instructions that
         they were not shown."""
-        return hash_start(self.instructions, self.services if self.limits_services else None)
+        services = self.services if self.limits_services else None
+        return hash_start(self.instructions, services, self.temperature, self.output_tokens)

@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chatapp.files.kinds import LABELS
+from chatapp.models.conversations.attachment import StoredObject
 
 from .project import Project
 
@@ -62,12 +63,16 @@ class ProjectFile(models.Model):
 
 
 class ProjectFileData(models.Model):
-    """The bytes of a file, in a row of their own so that lists do not read them."""
+    """The bytes of a file, in `data` or in the object `stored`. It is a row of its own, so that
+    lists do not read them."""
 
     file = models.OneToOneField(
         ProjectFile, on_delete=models.CASCADE, primary_key=True, related_name="content"
     )
-    data = models.BinaryField()
+    data = models.BinaryField(blank=True)
+    stored = models.ForeignKey(
+        StoredObject, on_delete=models.PROTECT, null=True, related_name="project_files"
+    )
 
     def __str__(self) -> str:
         return str(self.file_id)

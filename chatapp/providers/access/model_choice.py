@@ -7,7 +7,7 @@ environment.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import cast
+from typing import TypeVar, cast
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -19,7 +19,12 @@ from chatapp.providers import environment
 from chatapp.providers.account import Account, ListedModel
 from chatapp.providers.environment import find_account, is_offered, unknown_model_error
 from chatapp.providers.events import ProviderError
-from chatapp.providers.model_facts import CONTEXT_TOKENS, DEFAULT_MODELS, find_abilities
+from chatapp.providers.model_facts import (
+    CONTEXT_TOKENS,
+    DEFAULT_MODELS,
+    find_abilities,
+    fit_temperature,
+)
 from chatapp.providers.provider import Abilities
 from chatapp.providers.registry import DEMO_MODEL, PROVIDERS
 from chatapp.providers.request import EFFORTS, Effort, Parameters
@@ -29,6 +34,7 @@ from . import server_models
 from .accounts import build_account
 
 KeyPlace = ModelProvider.KeyPlace
+Number = TypeVar("Number", int, float)
 # Currencies that most readers know by a sign.
 SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 
@@ -75,11 +81,27 @@ class ChosenModel:
         said = facts.context_tokens if facts else None
         return said or CONTEXT_TOKENS.get(self.name)
 
-    def set_parameters(self, effort: str) -> Parameters:
-        """Return the admin's parameters with the effort of a chat, if the model may reason.
+    def set_parameters(
+        self, effort: str, temperature: float | None = None, output_tokens: int | None = None
+    ) -> Parameters:
+        """Return the admin's parameters with those of a chat.
 
-        The effort that an admin set for the model is the highest that a chat can have.
+        What an admin set for the model is the highest that a chat can have: the effort, the
+        temperature and the length of an answer. A model that takes no temperature gets none.
         """
+        asked = self._set_effort(effort)
+        temperature = _choose_lowest(temperature, asked.temperature)
+        if temperature is not None:
+            temperature = fit_temperature(self.kind, self.name, asked.effort, temperature)
+        if output_tokens is not None:
+            facts = self.facts or self.listed
+            longest = facts.output_tokens if facts else None
+            output_tokens = _choose_lowest(output_tokens, asked.output_tokens, longest)
+        else:
+            output_tokens = asked.output_tokens
+        return replace(asked, temperature=temperature, output_tokens=output_tokens)
+
+    def _set_effort(self, effort: str) -> Parameters:
         facts = self.facts or self.listed
         chosen = next((each for each in EFFORTS if each and each == effort), None)
         if chosen is None or (facts is not None and facts.reasons is False):
@@ -89,6 +111,11 @@ class ChosenModel:
         if most and levels.index(chosen) > levels.index(most):
             return self.parameters
         return replace(self.parameters, effort=chosen)
+
+    def takes_temperature(self, effort: str) -> bool:
+        """Return whether the model takes a temperature in a chat with this effort."""
+        asked = self._set_effort(effort).effort
+        return fit_temperature(self.kind, self.name, asked, 0.0) is not None
 
     @property
     def takes_tools(self) -> bool:
@@ -107,6 +134,10 @@ class ChosenModel:
             temperature=self.facts.temperature,
             effort=cast(Effort, self.facts.effort),
         )
+
+
+def _choose_lowest(*values: Number | None) -> Number | None:
+    return min((each for each in values if each is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,9 @@ def build_body(request: ModelRequest, box: Toolbox, largest_answer: int | None) 
         messages[-1]["content"][-1]["cache_control"] = EPHEMERAL
     if parameters.temperature is not None:
         body["temperature"] = parameters.temperature
+        if not parameters.effort:
+            # Thinking and a temperature exclude each other, and models think only if asked to.
+            return body
     return body | _build_thinking(parameters.effort)
 
 

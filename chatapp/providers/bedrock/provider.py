@@ -3,8 +3,10 @@
 import re
 from decimal import Decimal
 
+from chatapp.providers.anthropic import provider as anthropic
 from chatapp.providers.anthropic.provider import CACHE_WRITE_SHARE, PROPERTY_NAMES
 from chatapp.providers.provider import FileSupport, Provider, SigningVariables, Variables
+from chatapp.providers.request import Effort
 from chatapp.providers.tools.toolbox import Dialect
 from chatapp.providers.tools.wire_names import NameRule
 
@@ -26,6 +28,10 @@ def read_family(model: str) -> str:
 
 def cache_write_share(model: str) -> Decimal:
     return CACHE_WRITE_SHARE if read_family(model) == CLAUDE else Decimal(1)
+
+
+def takes_temperature(model: str, effort: Effort) -> bool:
+    return read_family(model) != CLAUDE or anthropic.takes_temperature(model, effort)
 
 
 BEDROCK = Provider(
@@ -65,4 +71,6 @@ BEDROCK = Provider(
         document_bytes=4_500_000,
     ),
     cache_write_share=cache_write_share,
+    takes_temperature=takes_temperature,
+    highest_temperature=1.0,
 )

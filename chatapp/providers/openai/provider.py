@@ -5,10 +5,24 @@ from dataclasses import replace
 from datetime import date
 
 from chatapp.providers.provider import FileSupport, Provider, Variables
+from chatapp.providers.request import Effort
 from chatapp.providers.tools.toolbox import Dialect
 from chatapp.providers.tools.wire_names import NameRule
 
 DIALECT = Dialect(label="OpenAI", names=NameRule(letters="a-zA-Z0-9_-", longest=64), most_tools=128)
+
+# Models that reason. Those of the older generations always do.
+ALWAYS_REASONING = re.compile(r"(.*/)?(o[1-9]|gpt-5(-|$))")
+REASONING = re.compile(r"(.*/)?(o[1-9]|gpt-[5-9])")
+
+
+def takes_temperature(model: str, effort: Effort) -> bool:
+    """Return whether the model takes a temperature: those that reason take none while they do."""
+    if "-chat" in model:
+        return True
+    pattern = ALWAYS_REASONING if effort == "off" else REASONING
+    return not pattern.match(model)
+
 
 OPENAI = Provider(
     kind="openai",
@@ -52,6 +66,7 @@ OPENAI = Provider(
         "gpt-5.1": date(2027, 4, 1),
     },
     exact_end_dates={"gpt-5": date(2026, 12, 11)},
+    takes_temperature=takes_temperature,
     files=FileSupport(
         without_pictures=re.compile(
             r"gpt-3\.5|gpt-4(-0|-\d{4}|$)|o1-(mini|preview)|o3-mini|gpt-oss"

@@ -35,6 +35,11 @@ def write_json(chat: ExportedChat) -> str:
             "project": chat.project,
             "created_at": _format_time(chat.created_at),
             "active_at": _format_time(chat.active_at),
+            "parameters": {
+                "reasoning": chat.parameters.effort or None,
+                "temperature": chat.parameters.temperature,
+                "output_tokens": chat.parameters.output_tokens,
+            },
         },
         "messages": [_build_message(each, chat.address) for each in chat.messages],
     }

@@ -146,6 +146,15 @@ class ExportedMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedParameters:
+    """What the person chose for the model in this chat. None and "" are the model's settings."""
+
+    effort: str = ""
+    temperature: float | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedChat:
     """A chat as of one moment. `address` is the URL of this server without a path; `messages` are
     read while they are written, so they can be iterated once. `project` is the name of its project,
@@ -161,6 +170,7 @@ class ExportedChat:
     detail: ToolDetail
     messages: Iterator[ExportedMessage]
     project: str = ""
+    parameters: ExportedParameters = ExportedParameters()
 
 
 def describe_part(part: Part, detail: ToolDetail) -> ExportedPart | None:

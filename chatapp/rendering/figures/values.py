@@ -13,10 +13,12 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableData:
-    """Cells as text. Without a `head`, each row is a name and its value."""
+    """Cells as text. Without a `head`, each row is a name and its value. `facts` are names with
+    values that stand beside the rows."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 Figure = CodeBlock | TableData

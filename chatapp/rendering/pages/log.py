@@ -122,6 +122,10 @@ WORDS = {
     "rights": gettext_lazy("rights"),
     "second_opinion": gettext_lazy("second opinion"),
 }
+PARAMETERS = {
+    "temperature": gettext_lazy("temperature"),
+    "output_tokens": gettext_lazy("longest answer (tokens)"),
+}
 # The models whose changes are entries of a kind. An entry has the names of their fields.
 CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
     Kind.POLICY: (PolicyRule, HousePolicy, ToolLimit, PolicyTest, SecondSignature, StandIn),
@@ -203,6 +207,9 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(ANSWERS.get(data["action"], data["action"]))
         case Kind.SIGNED | Kind.GRANTED if data.get("second_signature"):
             return _describe_signature(kind, data)
+        case Kind.PARAMETERS:
+            names = [str(PARAMETERS[each]) for each in data["changed"]]
+            return str(CHANGES["changed"]) % {"fields": ", ".join(names)}
         case (
             Kind.POLICY | Kind.TOOL | Kind.SERVICE | Kind.MODELS | Kind.MEMBER | Kind.NOTIFICATIONS
         ):

@@ -18,6 +18,7 @@ from chatapp.rendering.pages import fragments
 from chatapp.views.access import MemberRequest, for_members
 
 from .conversations import Renaming, build_sidebar_context, open_draft, render_chat
+from .model_button import takes_temperature
 
 # On the page of archived chats, of each kind.
 MAX_SHOWN = 200
@@ -41,15 +42,26 @@ def instructions(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     if request.method == "POST":
         form = InstructionsForm(request.POST)
         if form.is_valid():
-            chat_list.set_instructions(conversation, form.cleaned_data["text"])
+            given = form.cleaned_data
+            chat_list.set_instructions(conversation, given["text"])
+            chat_list.set_parameters(conversation, given["temperature"], given["output_tokens"])
             return redirect("conversation", conversation.pk)
     else:
-        form = InstructionsForm(initial={"text": conversation.instructions})
+        form = InstructionsForm(
+            initial={
+                "text": conversation.instructions,
+                "temperature": conversation.temperature,
+                "output_tokens": conversation.output_tokens,
+            }
+        )
     context = {
         "conversation": conversation,
         "assistant": find_assistant_of(conversation),
         "project": find_project_of(conversation),
         "form": form,
+        "takes_temperature": takes_temperature(
+            request.user, conversation.model, conversation.effort
+        ),
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
     return render(request, "chat/instructions.html", context, status=422 if form.errors else 200)

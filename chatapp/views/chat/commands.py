@@ -62,7 +62,7 @@ def list_commands(chat: Conversation | None) -> Iterator[Entry]:
         yield build("mode", "plan", _("Turn off plan mode"), "eye", ("mode", "act"))
     else:
         yield build("mode", "plan", _("Turn on plan mode"), "eye", ("mode", "plan"))
-    label = _("Edit the instructions of this chat")
+    label = _("Instructions and parameters of this chat")
     yield build("chat-instructions", "instructions", label, "pen")
     if not chat.is_temporary:
         if chat.pinned_at:

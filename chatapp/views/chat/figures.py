@@ -9,9 +9,9 @@ from chatapp.models import Member, Part, ToolCall
 from chatapp.rendering.figures.code_file import name_code_file
 from chatapp.rendering.figures.csv_file import write_csv
 from chatapp.rendering.figures.figure_reader import read_figure
+from chatapp.rendering.figures.result_tables import read_table
 from chatapp.rendering.figures.values import CodeBlock, Figure, TableData
 from chatapp.rendering.markdown.stream import render_markdown
-from chatapp.rendering.results import read_table
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.downloads import build_download
 

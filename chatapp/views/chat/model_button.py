@@ -80,6 +80,15 @@ def list_efforts(wanted: str, conversation: Conversation | None) -> list[tuple[s
     return [(value, str(label), value == chosen) for value, label in values.items()]
 
 
+def takes_temperature(person: Member, model_id: str, effort: str) -> bool:
+    """Return whether this model takes a temperature with this effort. One that the person cannot
+    use is taken to."""
+    try:
+        return choose_model(model_id, person).takes_temperature(effort)
+    except ProviderError:
+        return True
+
+
 def find_models(person: Member, query: str, needs: Collection[str] = ()) -> Groups:
     """Return the models that meet these `NEEDS`, with these words in their names or abilities. A
     complete id finds a model that no list contains, if this person may use it."""

@@ -13,6 +13,7 @@ from chatapp.context import attachments
 from chatapp.context.file_storage import (
     UNAVAILABLE,
     FileMissing,
+    Holder,
     StorageUnavailable,
     read_bytes,
 )
@@ -64,20 +65,27 @@ def attachment_content(
 def build_file_response(request: HttpRequest, found: Attachment, *, save: bool) -> HttpResponse:
     """Return a person's own file: a picture is shown, any other file is saved under its name."""
     file = get_object_or_404(File.objects.select_related("stored"), pk=found.pk)
-    try:
-        data = read_bytes(file)
-    except FileMissing:
-        problem = _("This file is missing from the file storage. Ask an admin to restore it.")
-        return render(request, "shared/file_problem.html", {"problem": problem}, status=404)
-    except StorageUnavailable:
-        problem = str(UNAVAILABLE)
-        return render(request, "shared/file_problem.html", {"problem": problem}, status=503)
+    data = read_stored(request, file)
+    if isinstance(data, HttpResponse):
+        return data
     headers = dict(BYTES_HEADERS)
     if save or not found.is_picture:
         saved_as = content_disposition_header(as_attachment=True, filename=found.name)
         headers["Content-Disposition"] = saved_as or "attachment"
     kind = found.mime_type if found.is_picture else "application/octet-stream"
     return HttpResponse(data, content_type=kind, headers=headers)
+
+
+def read_stored(request: HttpRequest, file: Holder) -> bytes | HttpResponse:
+    """Return the bytes of a file, or the page that says why there are none."""
+    try:
+        return read_bytes(file)
+    except FileMissing:
+        problem = _("This file is missing from the file storage. Ask an admin to restore it.")
+        return render(request, "shared/file_problem.html", {"problem": problem}, status=404)
+    except StorageUnavailable:
+        problem = str(UNAVAILABLE)
+        return render(request, "shared/file_problem.html", {"problem": problem}, status=503)
 
 
 @for_members("GET", "HEAD")

@@ -13,8 +13,10 @@ from chatapp.conversations import assistants as saved
 from chatapp.conversations.variables import list_variables
 from chatapp.models import Assistant
 from chatapp.people.refused import Refused
+from chatapp.providers.request import read_effort
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
+from chatapp.views.chat.model_button import takes_temperature
 
 from .forms import AssistantForm, try_to_store
 from .gallery import build_gallery
@@ -81,6 +83,11 @@ def _render_form(
         "form": form,
         "edited": row,
         "variables": list_variables(text),
+        "takes_temperature": takes_temperature(
+            request.user,
+            str(form["model"].value() or ""),
+            read_effort(str(form["effort"].value() or "")) or "",
+        ),
     }
     return _render_gallery(request, context, 422 if form.is_bound else 200)
 

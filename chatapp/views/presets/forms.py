@@ -10,8 +10,9 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from chatapp.audit.change_entries import log_parameters
 from chatapp.conversations.variables import MAX_VARIABLES, list_variables
-from chatapp.forms import ListField, TypedField
+from chatapp.forms import ListField, ParametersForm, TypedField
 from chatapp.models import Assistant, Conversation, Member, Project, SavedPrompt
 from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
 from chatapp.models.presets.assistant import (
@@ -165,7 +166,7 @@ class StartForm(forms.Form):
         ]
 
 
-class AssistantForm(StartForm, SharedForm):
+class AssistantForm(StartForm, ParametersForm, SharedForm):
     """An assistant."""
 
     name = forms.CharField(max_length=NAME_CHARACTERS, label=gettext_lazy("Name"))
@@ -249,16 +250,20 @@ class AssistantForm(StartForm, SharedForm):
             "instructions": data["instructions"],
             "model": data["model"],
             "effort": read_effort(data["effort"]) or "",
+            "temperature": data["temperature"],
+            "output_tokens": data["output_tokens"],
             "mode": Mode.PLAN if data["plans"] else Mode.ACT,
             "uses_tools": data["tools"] != "off",
             "limits_services": data["tools"] == "chosen",
             "starters": data["starters"],
             **self.read_audience(),
         }
+        before = {"temperature": row.temperature, "output_tokens": row.output_tokens}
         for name, value in values.items():
             setattr(row, name, value)
         row.save()
         row.services.set(data["services"])
+        log_parameters(row, before)
         return row
 
 
@@ -273,6 +278,8 @@ def describe_assistant(row: Assistant | None) -> dict[str, Any]:
         "instructions": row.instructions,
         "model": row.model,
         "effort": row.effort or DEFAULT_EFFORT,
+        "temperature": row.temperature,
+        "output_tokens": row.output_tokens,
         "plans": row.mode == Conversation.Mode.PLAN,
         "tools": tools if row.uses_tools else "off",
         "services": list(row.services.values_list("pk", flat=True)),

@@ -4,7 +4,7 @@ import uuid
 
 from django.conf import settings
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -18,6 +18,7 @@ from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
+from chatapp.views.chat.results import read_stored
 from chatapp.views.chat.uploads import FIELD, read_upload
 from chatapp.views.downloads import build_download
 
@@ -96,8 +97,11 @@ def show(request: MemberRequest, project_id: uuid.UUID, file_id: uuid.UUID) -> H
 @for_members("GET", "HEAD")
 def download(request: MemberRequest, project_id: uuid.UUID, file_id: uuid.UUID) -> HttpResponse:
     file = files.find_file(Project.of(request.user, project_id), file_id)
-    data = ProjectFileData.objects.values_list("data", flat=True).get(file=file)
-    return build_download(bytes(data), "application/octet-stream", file.name)
+    kept = get_object_or_404(ProjectFileData.objects.select_related("stored"), file=file)
+    data = read_stored(request, kept)
+    if isinstance(data, HttpResponse):
+        return data
+    return build_download(data, "application/octet-stream", file.name)
 
 
 @for_members("POST")

@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from chatapp.accounts.personal_data import write_archive
 from chatapp.background import jobs
@@ -28,33 +26,16 @@ from chatapp.context.file_storage import (
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import Attachment, File, Member, StoredObject
 from chatapp.people.refused import Refused
+from tests.chatapp.stored_objects import folder, make_old, objects
 from tests.peers.reading_room import PNG
 
+__all__ = ["folder"]
 pytestmark = pytest.mark.django_db
 NAME = "salaries of Ada.png"
 
 
-@pytest.fixture
-def folder(settings: Any, tmp_path: Path) -> Path:
-    options = {**settings.STORAGES["folder"]["OPTIONS"], "location": str(tmp_path)}
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "folder": {**settings.STORAGES["folder"], "OPTIONS": options},
-    }
-    settings.FILE_STORAGE = "folder"
-    return tmp_path
-
-
 def kept(person: Member) -> Attachment:
     return keep_file(person, Upload(name=NAME, size=len(PNG), data=PNG))
-
-
-def objects(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def make_old() -> None:
-    StoredObject.objects.update(created_at=timezone.now() - timedelta(hours=2))
 
 
 def test_a_file_is_stored_under_a_random_name_for_nobody_else(folder: Path, owner: Member) -> None:

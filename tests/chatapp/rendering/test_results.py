@@ -130,8 +130,8 @@ def test_like_objects_are_a_table(turn: Turn, wrap: Any) -> None:
     "value",
     [
         {"deep": {"er": 1}, "b": 2},
-        [{"n": number} for number in range(51)],
-        [{str(number): 1 for number in range(9)}],
+        [{"n": number} for number in range(501)],
+        [{str(number): 1 for number in range(21)}],
         {"long": "x" * 301},
         [1, 2, 3],
         {"items": []},

@@ -93,14 +93,18 @@ async def test_without_tools_and_system_neither_is_sent(wire: WireServer) -> Non
     assert not body.keys() & {"system", "tools", "tool_choice", "temperature"}
 
 
+OFF = {"type": "disabled"}
+
+
 @pytest.mark.parametrize(
     ("parameters", "sent"),
     [
         (Parameters(), {"thinking": ADAPTIVE}),
         (Parameters(effort="low"), {"thinking": ADAPTIVE, "output_config": {"effort": "low"}}),
         (Parameters(effort="high"), {"thinking": ADAPTIVE, "output_config": {"effort": "high"}}),
-        (Parameters(effort="off"), {"thinking": {"type": "disabled"}}),
-        (Parameters(temperature=0.0), {"thinking": ADAPTIVE, "temperature": 0.0}),
+        (Parameters(effort="off"), {"thinking": OFF}),
+        (Parameters(temperature=0.0), {"temperature": 0.0}),
+        (Parameters(temperature=0.0, effort="off"), {"temperature": 0.0, "thinking": OFF}),
         (Parameters(output_tokens=500), {"thinking": ADAPTIVE, "max_tokens": 500}),
     ],
 )

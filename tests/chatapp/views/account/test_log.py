@@ -115,6 +115,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     Kind.ATTENTION_CHECK: {"act": "placed"},
     Kind.INVITED: {"act": "revoked"},
     Kind.SECRETS_ROTATED: {"rotated": 1, "were_current": 2},
+    Kind.PARAMETERS: {"changed": {"temperature": {"before": None, "after": 1.0}}},
 }
 
 
