@@ -32,6 +32,7 @@ from chatapp.live.page_view import (
     open_conversation,
     open_version,
 )
+from chatapp.live.shown_cards import mark_shown_in_view
 from chatapp.models import Assistant, Attachment, Conversation, Member, Message, Summary, ToolCall
 from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
@@ -267,6 +268,7 @@ def build_message_address(message: Message, element_id: str) -> str:
 
 
 def _render_messages(view: ConversationView, token: str) -> SafeString:
+    mark_shown_in_view(view)
     return SafeString("".join(fragments.render_message(each, token) for each in view.messages))
 
 
