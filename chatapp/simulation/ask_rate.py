@@ -69,9 +69,7 @@ def _load_approvals(since: datetime) -> Iterator[PastQuestion]:
             yield whole
         else:
             yield replace(whole, state=State.GRANTED, answered_at=first_at)
-            second = replace(
-                whole, kind=str(SECOND), asked_at=first_at, shown_at=second_shown_at
-            )
+            second = replace(whole, kind=str(SECOND), asked_at=first_at, shown_at=second_shown_at)
             yield _build_second(second, by, f"“{name}”")
 
 

@@ -82,8 +82,8 @@ DEFAULTS = {
 def render_text(output: Output) -> str:
     called = f", which calls itself {output.server}" if output.server else ""
     return (
-        f"The service {output.name}{called} is added with {output.tools} tools. Only admins can use "
-        "it until one chooses in its settings who else may. Each tool asks until an admin has "
+        f"The service {output.name}{called} is added with {output.tools} tools. Only admins can "
+        "use it until one chooses in its settings who else may. Each tool asks until an admin has "
         "confirmed it."
     )
 

@@ -121,7 +121,9 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
 def test_the_past_can_be_narrowed(
     admin_client: Client, service: Service, owner: Member, query: dict[str, Any], calls: str
 ) -> None:
-    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    other = Service.objects.create(
+        name="other", url="https://other.example/mcp", visibility="everyone"
+    )
     ids = {"owner": owner.pk, "other": other.pk}
     chosen = {name: ids.get(value, value) for name, value in query.items()}
     page = opened(admin_client, SIMULATOR, days=30, **chosen)
