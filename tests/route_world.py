@@ -167,6 +167,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             "core_tool": "current-time",
             "admin_app": "chatapp",
             "member": owner.pk,
+            "kind_of_things": "permissions",
             "directory_group": directory_group.pk,
             "resource_type": "User",
             "schema": "urn:ietf:params:scim:schemas:core:2.0:User",
