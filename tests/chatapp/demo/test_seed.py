@@ -35,6 +35,7 @@ def test_the_first_start_offers_the_service_with_confirmed_tools_and_notes() -> 
     seed()
     service = demo_service()
     assert service.is_enabled
+    assert service.visibility == Service.Visibility.EVERYONE
     assert service.url == URL
     assert "demo" in service.title.lower() and "demo" in service.description.lower()
     assert set(current_hashes()) == EVERY_TOOL

@@ -229,8 +229,10 @@ def test_the_rule_is_for_the_smallest_group_with_all_who_approved(
     make_group("Three", owner, stranger, extra)
     support = make_group("Support", owner, stranger)
     make_group("Sales", admin)
-    approve(owner, 6)
-    approve(stranger, 6)
+    definition = rows.definition(properties={"to": {"type": "string"}})
+    confirm_tools([definition])
+    approve(owner, 6, definition=definition)
+    approve(stranger, 6, definition=definition)
     (found,) = suggest()
     assert [group.name for group in found.scope.groups] == ["Support"]
     assert (found.scope.members, len(found.scope.approvers), found.approved) == (2, 2, 12)

@@ -295,7 +295,7 @@ def test_a_required_secret_that_is_missing_is_refused_in_every_language(
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({}, "Every member"),
+        ({"visibility": "everyone"}, "Every member"),
         ({"visibility": "groups"}, "Members of certain groups"),
         ({"visibility": "private"}, "Admins"),
     ],
