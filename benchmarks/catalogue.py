@@ -47,6 +47,7 @@ def create_tools(services: int, tools: int) -> None:
         service = Service.objects.create(
             name=f"service-{number:03}",
             url=f"https://{number}.invalid/mcp",
+            visibility=Service.Visibility.EVERYONE,
             tools_fresh_until=timezone.now() + timedelta(days=1),
             last_success_at=timezone.now(),
         )

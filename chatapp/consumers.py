@@ -26,6 +26,7 @@ from django.utils.translation import activate, gettext_lazy
 from chatapp.live.page_facts import load_call_facts, render_call
 from chatapp.rendering.pages import inbox
 
+from .approvals.attention_checks import find_for_chat, render_for_chat
 from .approvals.inbox import (
     count_old_outcomes,
     count_waiting,
@@ -136,6 +137,12 @@ def _render_tool_call(page: Page) -> str:
     return second_signature.render_card(call, load_call_facts(call))
 
 
+def _render_more_requests(page: Page) -> str:
+    if page.conversation_id is None:
+        return ""
+    return render_for_chat(find_for_chat(page.person, page.conversation_id))
+
+
 def _render_tools(page: Page) -> str:
     chat = Conversation.of(page.person, page.conversation_id) if page.conversation_id else None
     return render_button(page.person, chat, is_live=True)
@@ -164,6 +171,7 @@ FRAGMENTS: dict[str, Fragment] = {
     "next": Fragment(render=_render_next, tells_time=True),
     "tool-call": Fragment(render=_render_tool_call, tells_time=True),
     page_values.TOOLS_ID: Fragment(render=_render_tools),
+    page_values.MORE_ID: Fragment(render=_render_more_requests),
 }
 ELEMENT_ID = re.compile(r"([a-z-]+?)(?:-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?")
 

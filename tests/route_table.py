@@ -446,6 +446,7 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "view_on_site": {"content_type_id": "content_type", "object_id": "member"},
     "auth_user_password_change": {"id": "member"},
     "chatapp_member_person": {"pk": "member"},
+    "chatapp_member_things": {"pk": "member", "kind": "kind_of_things"},
     "chatapp_member_off_board": {"pk": "member"},
     "chatapp_conversation_open": CHAT,
     "chatapp_conversation_evidence": CHAT,

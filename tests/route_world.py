@@ -167,6 +167,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
             "core_tool": "current-time",
             "admin_app": "chatapp",
             "member": owner.pk,
+            "kind_of_things": "permissions",
             "directory_group": directory_group.pk,
             "resource_type": "User",
             "schema": "urn:ietf:params:scim:schemas:core:2.0:User",
@@ -340,7 +341,9 @@ def _share(turn: Turn) -> SharedLink:
 
 def _ids_of_app(owner: Member) -> dict[str, Any]:
     """A call that shows an app, and one that the app asked for."""
-    gallery = Service.objects.create(name="gallery", url=URL, allows_apps=True)
+    gallery = Service.objects.create(
+        name="gallery", url=URL, allows_apps=True, visibility="everyone"
+    )
     show, _read = (
         ToolDefinition.objects.create(service=gallery, hash=name, name=name, meta=meta)
         for name, meta in (("show", {"ui": {"resourceUri": "ui://gallery/plain"}}), ("read", {}))
@@ -455,7 +458,7 @@ def _ids_of_admin_pages(owner: Member) -> dict[str, Any]:
         slug="local", kind="openai-chat", label="Local", base_url=URL, key_place="none"
     )
     ChatModel.objects.create(provider=provider, name="small")
-    service = Service.objects.create(name="shop", url=URL)
+    service = Service.objects.create(name="shop", url=URL, visibility="everyone")
     definition = ToolDefinition.objects.create(
         service=service, hash="d" * 64, name="buy", input_schema={"type": "object"}
     )

@@ -53,10 +53,11 @@ OWN_PAGES: dict[str, set[str]] = {
     },
     "policy": {
         *("policy_simulator", "policy_questions", "policy_who_can", "policy_as_person"),
-        *("chatapp_member_person", "mcpconfig_service_export"),
+        *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_export"),
     },
     "people": {
-        *("chatapp_member_person", "chatapp_member_off_board", "auth_user_password_change"),
+        *("chatapp_member_person", "chatapp_member_things", "chatapp_member_off_board"),
+        "auth_user_password_change",
     },
     "traces": {"mcpconfig_exchange_operation"},
     "models": {
@@ -68,7 +69,7 @@ OWN_PAGES: dict[str, set[str]] = {
     "chats": {"chatapp_conversation_open", "chatapp_conversation_evidence"},
     "audit": {
         *("policy_simulator", "policy_questions", "policy_who_can", "policy_as_person"),
-        *("chatapp_member_person", "mcpconfig_service_export"),
+        *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_export"),
     },
 }
 # Pages that lead to others, after a check of their own.

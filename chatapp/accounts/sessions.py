@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chatapp.audit.audit_log import Who
 from chatapp.models import LogEntry, Member
 
 from . import entries
@@ -93,14 +94,15 @@ def is_phone(user_agent: str) -> bool:
     return any(word in user_agent for word in ("Android", "iPhone", "Mobile"))
 
 
-def end_session(member: Member, session_id: int) -> bool:
-    """End one session of this member, and with it its open pages."""
+def end_session(member: Member, session_id: int, by: Who | None = None) -> bool:
+    """End one session of this member, and with it its open pages. `by`: who ended it, if not the
+    member."""
     with transaction.atomic():
         row = UserSession.objects.filter(user=member, pk=session_id).first()
         if row is None:
             return False
         row.end()
-        entries.write(LogEntry.Kind.SESSIONS_ENDED, member, count=1)
+        entries.write(LogEntry.Kind.SESSIONS_ENDED, member, by, count=1)
     return True
 
 
@@ -123,6 +125,15 @@ def end_other_sessions(member: Member, current_key: str | None) -> int:
     with transaction.atomic():
         ended = end_sessions(member, but=current_key)
         entries.write(LogEntry.Kind.SESSIONS_ENDED, member, count=ended)
+    return ended
+
+
+def end_all_sessions(member: Member, by: Who) -> int:
+    """End every session of this member. Return how many ended."""
+    with transaction.atomic():
+        ended = end_sessions(member)
+        if ended:
+            entries.write(LogEntry.Kind.SESSIONS_ENDED, member, by, count=ended)
     return ended
 
 

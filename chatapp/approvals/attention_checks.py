@@ -1,5 +1,6 @@
-"""Attention checks: now and then the inbox of a person who approves a lot has one request more, for
-a call that does not exist. The person is told right after the answer.
+"""Attention checks: now and then a person who approves a lot finds one request more, for a call
+that does not exist, in the inbox and in a chat that waits for them. They are told right after the
+answer.
 
 There is no call, turn or approval in the database, so nothing can be sent, no model reads of it,
 and no evidence of real approvals has it.
@@ -12,9 +13,12 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, Q, QuerySet
 from django.db.models.functions import Now
+from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
@@ -29,8 +33,12 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from chatapp.people.signals import notify
 from chatapp.permissions import reasons
 from chatapp.permissions.risk import ToolFacts, classify
+from chatapp.rendering import page_values
+from chatapp.rendering.page_values import CallFacts
+from chatapp.rendering.pages import fragments
 from chatapp.rendering.pages.inbox import WaitingCall
 from mcpconfig.models import Service, ToolDefinition
 
@@ -40,12 +48,15 @@ LEAST_DAYS = timedelta(days=7)
 OPEN_FOR = timedelta(days=7)
 LOOKED_BACK = timedelta(days=90)
 EXPIRED_AT_ONCE = 100
+# How long a chat says what an answered check was.
+TOLD_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretendedTool:
     """A tool that no service has. Its values lead out of the house, as a careful reader sees; the
-    host is one that nobody can have."""
+    host is one that nobody can have. Texts are marked with `gettext_noop` and translated where they
+    are shown or stored; the risk is that of the English ones, in every language."""
 
     name: str
     title: str
@@ -56,27 +67,37 @@ class PretendedTool:
 TOOLS = (
     PretendedTool(
         name="share_folder",
-        title="Share a folder",
-        description="Shares a folder with somebody by mail.",
+        title=gettext_noop("Share a folder"),
+        description=gettext_noop("Shares a folder with somebody by mail."),
         arguments={
-            "folder": "Contracts",
+            "folder": gettext_noop("Contracts"),
             "share_with": "intake@partner-mail.example",
             "access": "edit",
         },
     ),
     PretendedTool(
         name="forward_messages",
-        title="Forward messages",
-        description="Forwards all messages of a folder to an address.",
-        arguments={"folder": "Inbox", "to": "archive@partner-mail.example"},
+        title=gettext_noop("Forward messages"),
+        description=gettext_noop("Forwards all messages of a folder to an address."),
+        arguments={"folder": gettext_noop("Inbox"), "to": "archive@partner-mail.example"},
     ),
     PretendedTool(
         name="export_contacts",
-        title="Export contacts",
-        description="Sends all contacts to a web address.",
+        title=gettext_noop("Export contacts"),
+        description=gettext_noop("Sends all contacts to a web address."),
         arguments={"format": "csv", "send_to": "https://upload.partner-mail.example/contacts"},
     ),
 )
+
+
+# Values that are the same in every language.
+_CODES = ("edit", "csv")
+
+
+def _translate_arguments(tool: PretendedTool) -> dict[str, str]:
+    return {
+        name: value if value in _CODES else gettext(value) for name, value in tool.arguments.items()
+    }
 
 
 # --- placing -------------------------------------------------------------------------------------
@@ -98,11 +119,12 @@ def place(person: Member) -> AttentionCheck | None:
             person=person,
             service=service.name,
             tool=tool.name,
-            arguments=tool.arguments,
+            arguments=_translate_arguments(tool),
             created_at=now,
             expires_at=now + OPEN_FOR,
         )
         _log(check, "placed")
+        notify(person.pk)
     return check
 
 
@@ -142,6 +164,25 @@ def find_open(person: Member, check_id: uuid.UUID | None = None) -> AttentionChe
     """Return the open check of this person, or the one of this id."""
     checks = filter_open(person)
     return (checks.filter(pk=check_id) if check_id else checks).first()
+
+
+def find_for_chat(person: Member, conversation_id: uuid.UUID) -> AttentionCheck | None:
+    """Return the check that this chat of the person shows: an open one beside a request that waits
+    there for their approval, placed now if one is due, or one that was answered a moment ago."""
+    waiting = ToolCall.objects.filter(
+        turn__conversation=conversation_id,
+        turn__conversation__owner=person,
+        state=ToolCall.State.AWAITING_APPROVAL,
+        approval__first_at=None,
+    )
+    told = Q(answered_at__gt=timezone.now() - TOLD_FOR)
+    answered = AttentionCheck.objects.filter(told, person=person)
+    waits, was_answered = (
+        Member.objects.filter(pk=person.pk).values_list(Exists(waiting), Exists(answered)).get()
+    )
+    if was_answered:
+        return answered.order_by("-answered_at").first()
+    return find_open(person) or place(person) if waits else None
 
 
 def hide_open(entries: QuerySet[LogEntry], person: Member) -> QuerySet[LogEntry]:
@@ -190,8 +231,8 @@ def build_call(check: AttentionCheck) -> ToolCall:
         service=service,
         definition=ToolDefinition(
             name=tool.name,
-            title=tool.title,
-            description=tool.description,
+            title=gettext(tool.title),
+            description=gettext(tool.description),
             first_seen_at=check.created_at,
         ),
         arguments=json.dumps(check.arguments),
@@ -209,6 +250,19 @@ def build_call(check: AttentionCheck) -> ToolCall:
     return call
 
 
+def render_for_chat(check: AttentionCheck | None, csrf_token: str = "") -> str:
+    """Return the element of a chat with the card of a check, or with what an answered one was."""
+    context = {"element_id": page_values.MORE_ID, "keep": ""}
+    if check is None:
+        return render_to_string("chat/_more_requests.html", context)
+    context["keep"] = f"{check.pk}-{check.state}"
+    if check.state != State.OPEN:
+        return render_to_string("chat/_more_requests.html", {**context, "checked": check})
+    mark_shown(check, timezone.now())
+    card = SafeString(fragments.render_tool_call(build_call(check), CallFacts(), csrf_token))
+    return render_to_string("chat/_more_requests.html", {**context, "card": card})
+
+
 # --- answering -----------------------------------------------------------------------------------
 def mark_shown(check: AttentionCheck, at: datetime) -> None:
     AttentionCheck.objects.filter(pk=check.pk, shown_at=None).update(shown_at=at)
@@ -222,6 +276,7 @@ def answer(check: AttentionCheck, given: Answer) -> bool:
     check.refresh_from_db()
     if is_first:
         _log(check, given)
+        notify(check.person_id)
     return is_first
 
 

@@ -54,8 +54,9 @@ def seed() -> None:
 
 def offer() -> None:
     """Add the service. Changes of an admin stay: another service of that name, a switch."""
+    texts = {"title": TITLE, "description": DESCRIPTION, "url": URL}
     service, is_new = Service.objects.get_or_create(
-        name=NAME, defaults={"title": TITLE, "description": DESCRIPTION, "url": URL}
+        name=NAME, defaults={**texts, "visibility": Service.Visibility.EVERYONE}
     )
     if service.url != URL:
         log.warning("The demo notebook is not offered: another service is called %s.", NAME)

@@ -11,11 +11,11 @@ from chatapp.live.page_facts import (
     annotate_question,
     count_figures,
     get_feedback,
+    load_call_facts,
     load_gauge,
     load_queue,
     load_turn_facts,
     load_version,
-    render_call,
 )
 from chatapp.models import Conversation, Part, Step, ToolCall, Turn
 from chatapp.rendering import page_values
@@ -25,11 +25,13 @@ from chatapp.server.compiled_queries import compiled
 
 from .frames import Op
 from .page_view import build_part_view, get_dot, load_branch_view, load_person_message
+from .shown_cards import mark_shown, mark_shown_in_view
 
 
 def render_changes_since(view: ConversationView, seen: int) -> list[Op]:
     """Render each message that came or changed after frame `seen`, and what depends on the live
     turn."""
+    mark_shown_in_view(view)
     if view.is_whole:
         return [
             _render_thread(view),
@@ -190,7 +192,9 @@ def _render_current_call(event: Event) -> tuple[str, str]:
         "turn", "service", "definition", "approval__decided_by", "review__decided_by", "resolved_by"
     )
     call = annotate_question(calls).get(pk=event.data["call"])
-    return page_values.tool_call_id(call.pk), render_call(call)
+    facts = load_call_facts(call)
+    mark_shown([(call, facts)])
+    return page_values.tool_call_id(call.pk), fragments.render_tool_call(call, facts)
 
 
 def _render_notice(event: Event, message: uuid.UUID) -> list[Op]:

@@ -75,11 +75,14 @@ def mark_used(consent_id: uuid.UUID) -> None:
     Consent.objects.filter(pk=consent_id).update(uses=F("uses") + 1, last_used_at=Now())
 
 
-def revoke(consent: Consent) -> None:
-    """Revoke the consent for all further calls, and log it."""
+def revoke(consent: Consent) -> bool:
+    """Revoke the consent for all further calls, and log it. Return whether it was in force."""
     with transaction.atomic():
-        if Consent.objects.filter(pk=consent.pk, revoked_at=None).update(revoked_at=Now()):
-            change_entries.log_consent_end(consent, audit_log.Kind.CONSENT_REVOKED)
+        mine = Consent.objects.filter(pk=consent.pk, revoked_at=None)
+        if not mine.update(revoked_at=Now()):
+            return False
+        change_entries.log_consent_end(consent, audit_log.Kind.CONSENT_REVOKED)
+        return True
 
 
 def assess(consents: Iterable[Consent], house: HousePolicy) -> list[ConsentStatus]:

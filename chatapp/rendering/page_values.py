@@ -317,6 +317,7 @@ QUEUE_ID = "queue"
 WAITING_ID = "waiting"
 INBOX_ID = "inbox"
 TOOLS_ID = "tools-button"
+MORE_ID = "more-requests"
 
 
 def message_id(message: uuid.UUID) -> str:

@@ -4,21 +4,29 @@ groups, and for all tools of one person. Nothing is called and nothing is stored
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet, Value
+from django.utils.translation import gettext_lazy
 
 from chatapp.models import Member
 from chatapp.permissions import reasons
-from chatapp.permissions.risk import Risk
-from chatapp.permissions.rules import CallFacts, Decision, PersonFacts
+from chatapp.permissions.risk import Risk, ToolFacts, classify
+from chatapp.permissions.rules import OWN_TOOLS, CallFacts, Decision, PersonFacts
 from chatapp.policy.daily_limits import count_all_uses_today
 from chatapp.policy.stored_policy import Policy, load_policies
 from chatapp.tools.catalogue import assess_risk
+from chatapp.tools.core import FIND_TOOLS, core_tools
+from chatapp.tools.core_catalogue import FILE_TOOLS, MEMORY_TOOLS, assess_core_risk, may_use
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 from .manual_runs import build_first_facts, judge_without_arguments
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+    from chatapp.tools.blueprint import CoreTool
 
 Outcome = Literal["runs", "asks", "two", "refused", "none"]
 Kind = Literal["all", "changes", "deletes"]
@@ -51,13 +59,48 @@ class Tool:
         return self.definition.name
 
 
+OWN_TITLE = gettext_lazy("Built-in tools")
+# When chats are offered tools that not all of them are.
+OWN_PLACES = {
+    FIND_TOOLS: gettext_lazy("Only if there are more tools than the model is shown."),
+    **dict.fromkeys(MEMORY_TOOLS, gettext_lazy("Not in temporary chats.")),
+    **dict.fromkeys(FILE_TOOLS, gettext_lazy("Only in chats of a project with files.")),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTool:
+    """A built-in tool. No service offers it, and no admin sets its risk."""
+
+    core: "CoreTool"
+    risk: Risk
+
+    @property
+    def name(self) -> str:
+        return self.core.name
+
+    @property
+    def service(self) -> "StrOrPromise":
+        return OWN_TITLE
+
+    @property
+    def place(self) -> "StrOrPromise":
+        """Which chats are offered it, if not all are."""
+        return OWN_PLACES.get(self.core.name, "")
+
+
+AnyTool = Tool | OwnTool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What would happen to a call. `may_change`: a rule depends on the arguments."""
+    """What would happen to a call. `may_change`: a rule depends on the arguments. `place` says
+    which chats are offered the tool, if not all are."""
 
     outcome: Outcome
     decision: Decision | None = None
     may_change: bool = False
+    place: "StrOrPromise" = ""
 
 
 NO_ACCESS = Cell(outcome="none")
@@ -87,7 +130,11 @@ def _build_tool(service: Service, definition: ToolDefinition, setting: ToolSetti
     return Tool(service=service, definition=definition, setting=setting, risk=risk)
 
 
-def choose_tools(tools: Sequence[Tool], kind: Kind, name: str = "") -> list[Tool]:
+def load_own_tools() -> list[OwnTool]:
+    return [OwnTool(core=core, risk=assess_core_risk(core)) for core in core_tools()]
+
+
+def choose_tools(tools: Sequence[AnyTool], kind: Kind, name: str = "") -> list[AnyTool]:
     """Return the tool of this name, or all of a kind. An admin's level does not hide that a tool
     deletes."""
     if name:
@@ -97,8 +144,18 @@ def choose_tools(tools: Sequence[Tool], kind: Kind, name: str = "") -> list[Tool
     return [tool for tool in tools if kind == "all" or _deletes(tool)]
 
 
-def _deletes(tool: Tool) -> bool:
-    assessed = assess_risk(tool.service, tool.definition, None)
+def _deletes(tool: AnyTool) -> bool:
+    if isinstance(tool, OwnTool):
+        core = tool.core
+        facts = ToolFacts(
+            name=core.name,
+            description=core.description,
+            input_schema=core.input_schema,
+            annotations=None,
+        )
+        assessed = classify(facts)
+    else:
+        assessed = assess_risk(tool.service, tool.definition, None)
     return not DELETES.isdisjoint(assessed.reasons)
 
 
@@ -116,6 +173,28 @@ def judge_people(
             person=person,
             cells=tuple(
                 _judge(tool, policies[person.pk], uses, mode) if person.pk in users else NO_ACCESS
+                for tool in tools
+            ),
+        )
+        for person in people
+    ]
+
+
+def judge_own_for_people(
+    tools: Sequence[OwnTool], people: Sequence[Member], mode: str = "act"
+) -> list[AccessRow]:
+    """Do the same for built-in tools."""
+    if not people:
+        return []
+    policies = load_policies(people)
+    uses = _count_uses(policies)
+    return [
+        AccessRow(
+            person=person,
+            cells=tuple(
+                _judge_own(tool, policies[person.pk], uses, mode)
+                if may_use(person, tool.core)
+                else NO_ACCESS
                 for tool in tools
             ),
         )
@@ -151,6 +230,18 @@ def _judge(tool: Tool, policy: Policy, uses: Uses, mode: str) -> Cell:
     return _build_cell(policy, facts, tool.risk, mode)
 
 
+def _judge_own(tool: OwnTool, policy: Policy, uses: Uses, mode: str) -> Cell:
+    facts = CallFacts(
+        service=OWN_TOOLS,
+        tool=tool.name,
+        is_confirmed=True,
+        identical_calls_before=0,
+        arguments={},
+        calls_today=uses[policy.person.id, None, tool.name],
+    )
+    return replace(_build_cell(policy, facts, tool.risk, mode), place=tool.place)
+
+
 def _build_cell(policy: Policy, facts: CallFacts, risk: Risk, mode: str) -> Cell:
     judged = judge_without_arguments(policy, facts, risk, mode)
     decision = judged.decision
@@ -181,6 +272,23 @@ def judge_groups(
         cells = [_judge(tool, policy, Counter(), mode) if may_use else NO_ACCESS for tool in tools]
         members = getattr(group, "members", 0)
         rows.append(AccessRow(group=group, cells=tuple(cells), members=members))
+    return rows
+
+
+def judge_own_for_groups(
+    tools: Sequence[OwnTool], groups: Sequence[Group], mode: str = "act"
+) -> list[AccessRow]:
+    """Do the same for built-in tools, for somebody who is no admin."""
+    nobody = Member(pk=0)
+    base = load_policies([nobody])[nobody.pk]
+    rows = []
+    for group in [*groups, None]:
+        policy = _join_group(base, group)
+        cells = tuple(
+            _judge_own(tool, policy, Counter(), mode) if may_use(nobody, tool.core) else NO_ACCESS
+            for tool in tools
+        )
+        rows.append(AccessRow(group=group, cells=cells, members=getattr(group, "members", 0)))
     return rows
 
 
@@ -224,6 +332,13 @@ def judge_catalogue(
         setting = settings.get((definition.service_id, definition.name))
         tool = _build_tool(definition.service, definition, setting)
         yield tool, _judge(tool, policies[person.pk], uses, mode)
+
+
+def judge_own_catalogue(person: Member, mode: str = "act") -> list[tuple[OwnTool, Cell]]:
+    """Return all built-in tools with what would happen to a call by this person."""
+    tools = load_own_tools()
+    [row] = judge_own_for_people(tools, [person], mode)
+    return list(zip(tools, row.cells, strict=True))
 
 
 def _list_definitions(person: Member) -> QuerySet[ToolDefinition]:

@@ -25,7 +25,7 @@ STATES: dict[str, str] = {
     Review.State.HELD_BACK: State.DENIED,
 }
 OWNER = "tool_call__turn__conversation__owner__username"
-ABOUT = ("state", "tool_call__tool_id", OWNER, "created_at")
+ABOUT = ("state", "tool_call__tool_id", OWNER, "created_at", "shown_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +38,16 @@ class PastQuestion:
     tool: str
     person: str
     asked_at: datetime
+    shown_at: datetime | None
     answered_at: datetime | None
 
     @property
     def seconds(self) -> float | None:
-        """How long the person took to answer; None without an answer."""
+        """How long the person took to answer since a page first showed the question, or since it
+        was asked if no page is known to have shown it; None without an answer."""
         if self.answered_at is None or self.state not in (State.GRANTED, State.DENIED):
             return None
-        return (self.answered_at - self.asked_at).total_seconds()
+        return (self.answered_at - (self.shown_at or self.asked_at)).total_seconds()
 
 
 def load_past_questions(since: datetime) -> Iterator[PastQuestion]:
@@ -58,17 +60,17 @@ def load_past_questions(since: datetime) -> Iterator[PastQuestion]:
 
 def _load_approvals(since: datetime) -> Iterator[PastQuestion]:
     rows = Approval.objects.filter(Q(created_at__gte=since) | Q(first_at__gte=since))
-    besides = ("first_at", "decided_by__username", "second__name")
+    besides = ("first_at", "second_shown_at", "decided_by__username", "second__name")
     kind = str(TO_RUN)
-    for *row, first_at, by, name in rows.values_list(*ABOUT, "decided_at", *besides).iterator():
+    found = rows.values_list(*ABOUT, "decided_at", *besides)
+    for *row, first_at, second_shown_at, by, name in found.iterator():
         whole = _build_question(kind, row)
         if first_at is None:
             yield whole
         else:
             yield replace(whole, state=State.GRANTED, answered_at=first_at)
-            yield _build_second(
-                replace(whole, kind=str(SECOND), asked_at=first_at), by, f"“{name}”"
-            )
+            second = replace(whole, kind=str(SECOND), asked_at=first_at, shown_at=second_shown_at)
+            yield _build_second(second, by, f"“{name}”")
 
 
 def _build_second(asked: PastQuestion, by: str | None, name: str) -> PastQuestion:
@@ -99,13 +101,14 @@ def _load_reviews(since: datetime) -> Iterator[PastQuestion]:
 
 
 def _build_question(kind: str, row: Sequence[Any]) -> PastQuestion:
-    state, tool, person, asked_at, answered_at = row
+    state, tool, person, asked_at, shown_at, answered_at = row
     return PastQuestion(
         kind=kind,
         state=STATES.get(state, state),
         tool=tool,
         person=person,
         asked_at=asked_at,
+        shown_at=shown_at,
         answered_at=answered_at,
     )
 
@@ -121,7 +124,8 @@ LEAST_APPROVALS = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionStats:
     """The questions of one kind, about one tool, to one person or of one day. `quick` counts the
-    approvals within QUICK_SECONDS."""
+    approvals within QUICK_SECONDS; `not_shown` counts the answers to questions that no page is
+    known to have shown."""
 
     label: str
     asked: int
@@ -131,6 +135,11 @@ class QuestionStats:
     unanswered: int
     still_open: int
     median_seconds: float | None
+    not_shown: int
+
+    @property
+    def answered(self) -> int:
+        return self.granted + self.denied
 
     @property
     def quick_percent(self) -> int:
@@ -215,6 +224,7 @@ def _build_stats(label: str, found: list[PastQuestion]) -> QuestionStats:
         unanswered=states.count(State.EXPIRED) + states.count(State.WITHDRAWN),
         still_open=states.count(State.OPEN),
         median_seconds=median(took) if took else None,
+        not_shown=sum(each.seconds is not None and each.shown_at is None for each in found),
     )
 
 

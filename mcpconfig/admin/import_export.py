@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 from django import forms
 from django.contrib import messages
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -26,6 +27,8 @@ from mcpconfig.secrets import encryption
 from mcpconfig.services.export import build_mcp_servers, build_server_json, list_exportable
 from mcpconfig.services.import_plan import (
     MAX_VALUE_CHARACTERS,
+    ONLY_ADMINS,
+    Access,
     ImportPlan,
     add_planned,
     plan_service,
@@ -43,6 +46,12 @@ from mcpconfig.values.import_formats import (
 from .service_pages import ServicePages, may_change_credentials
 
 JSON_STYLE: dict[str, Any] = {"indent": 2, "ensure_ascii": False}
+# Who may use the services that are added. Nobody else does before an admin has chosen.
+ACCESS_CHOICES = [
+    (Service.Visibility.PRIVATE, _lazy("Only admins")),
+    (Service.Visibility.GROUPS, _lazy("Groups")),
+    (Service.Visibility.EVERYONE, _lazy("Everyone")),
+]
 # Entered values, by the number of the entry and the key of the blank.
 Values = dict[str, dict[str, str]]
 
@@ -160,6 +169,16 @@ def _read_values(request: HttpRequest, entries: list[ParsedEntry], before: Value
     return values
 
 
+def _read_access(request: HttpRequest) -> Access:
+    """Return who may use the services: only admins, unless somebody else is chosen."""
+    visibility = request.POST.get("access", "")
+    if visibility == Service.Visibility.GROUPS:
+        return Access(visibility=visibility, groups=request.POST.getlist("groups"))
+    if visibility == Service.Visibility.EVERYONE:
+        return Access(visibility=visibility)
+    return ONLY_ADMINS
+
+
 def _list_blank_keys(entry: Entry) -> list[str]:
     return [blank.key for blank in entry.placeholders]
 
@@ -168,6 +187,7 @@ def _plan_ticked(
     request: HttpRequest, entries: list[ParsedEntry], values: Values
 ) -> dict[int, ImportPlan]:
     """Return the plans of the ticked entries, by number."""
+    access = _read_access(request)
     plans: dict[int, ImportPlan] = {}
     for number, entry in enumerate(entries):
         if isinstance(entry, Entry) and f"add-{number}" in request.POST:
@@ -176,6 +196,7 @@ def _plan_ticked(
                 name=request.POST.get(f"name-{number}", "").strip(),
                 values=values[str(number)],
                 allows_private=f"private-{number}" in request.POST,
+                access=access,
                 taken=[plan.name for plan in plans.values()],
             )
     return plans
@@ -199,6 +220,14 @@ def _render_preview(
         ],
         "refused": [entry for entry in entries if isinstance(entry, RejectedEntry)],
         "sealed": _seal(request, {"text": text, "values": values}),
+        "access": [
+            (value, label, value == _read_access(request).visibility)
+            for value, label in ACCESS_CHOICES
+        ],
+        "groups": [
+            (group, str(group.pk) in request.POST.getlist("groups"))
+            for group in Group.objects.order_by("name")
+        ],
         "problem": problem,
     }
     return pages.render_page(request, "import_preview", context, 200 if plans is None else 422)

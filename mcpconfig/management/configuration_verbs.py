@@ -33,7 +33,11 @@ class ConfigurationVerbs(VerbCommand):
     """Verbs that save services with the form of the admin."""
 
     def _add(self, options: Options) -> None:
-        fields = {"name": options["name"], **build_fields(options)}
+        fields = {
+            "name": options["name"],
+            "visibility": Service.Visibility.EVERYONE,
+            **build_fields(options),
+        }
         service = _store_service(Service(), fields)
         logger.info("Service %s was added with the URL %s.", service.name, service.url)
         text = _("Added %(name)s. To test it: %(command)s") % {

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.services.export import build_mcp_servers, build_server_json, list_exportable
-from mcpconfig.services.import_plan import ImportPlan, add_planned, plan_service
+from mcpconfig.services.import_plan import ONLY_ADMINS, Access, ImportPlan, add_planned, plan_service
 from mcpconfig.values.import_formats import (
     MAX_BYTES,
     ImportFormatError,
@@ -17,7 +17,7 @@ from mcpconfig.values.import_formats import (
     parse_services,
 )
 
-from .service_options import read_environment
+from .service_options import get_group_id, read_environment
 from .verbs import AddVerb, Options, VerbCommand, make_failure
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,13 @@ def add_import_verbs(add_verb: AddVerb) -> None:
         "--allow-private",
         action="store_true",
         help=_("allow http:// and private addresses for all of them"),
+    )
+    audience = import_parser.add_mutually_exclusive_group()
+    audience.add_argument(
+        "--everyone", action="store_true", help=_("for all members (default: only for admins)")
+    )
+    audience.add_argument(
+        "--group", metavar="NAME", action="append", help=_("for members of this group; repeatable")
     )
     import_parser.add_argument(
         "--value-env",
@@ -55,9 +62,10 @@ class ImportVerbs(VerbCommand):
             entries = parse_services(_read_file(options["file"]))
         except ImportFormatError as error:
             raise make_failure(str(error)) from error
+        access = _read_access(options)
         rejected = [entry for entry in entries if isinstance(entry, RejectedEntry)]
         plans = _plan_services(
-            [entry for entry in entries if not isinstance(entry, RejectedEntry)], options
+            [entry for entry in entries if not isinstance(entry, RejectedEntry)], options, access
         )
         valid = [plan for plan in plans if not plan.problems]
         refused = [
@@ -86,7 +94,8 @@ class ImportVerbs(VerbCommand):
             + [
                 _("Refused %(name)s: %(reason)s") % {"name": name, "reason": reason}
                 for name, reason in refused
-            ],
+            ]
+            + _list_next_steps(access, options),
         )
 
     def _export(self, options: Options) -> None:
@@ -105,7 +114,7 @@ def _build_server_json(name: str) -> dict[str, Any]:
     )
 
 
-def _plan_services(entries: list[Any], options: Options) -> list[ImportPlan]:
+def _plan_services(entries: list[Any], options: Options, access: Access) -> list[ImportPlan]:
     values = dict(_parse_value(text) for text in options["value_env"])
     known = {blank.key for entry in entries for blank in entry.placeholders}
     if unknown := sorted(values.keys() - known):
@@ -119,10 +128,25 @@ def _plan_services(entries: list[Any], options: Options) -> list[ImportPlan]:
                 entry,
                 values=values,
                 allows_private=options["allow_private"],
+                access=access,
                 taken=[plan.name for plan in plans],
             )
         )
     return plans
+
+
+def _list_next_steps(access: Access, options: Options) -> list[str]:
+    if options["dry_run"] or access != ONLY_ADMINS:
+        return []
+    command = "manage.py mcp set NAME --everyone"
+    return [_("Only admins can use them. To change that: %(command)s") % {"command": command}]
+
+
+def _read_access(options: Options) -> Access:
+    if options["group"]:
+        groups = [get_group_id(name) for name in options["group"]]
+        return Access(visibility=Service.Visibility.GROUPS, groups=groups)
+    return Access(visibility=Service.Visibility.EVERYONE) if options["everyone"] else ONLY_ADMINS
 
 
 def _parse_value(text: str) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def _add_sign_in_options(parser: CommandParser) -> None:
 def _add_audience_options(parser: CommandParser) -> None:
     audience = parser.add_mutually_exclusive_group()
     audience.add_argument(
-        "--everyone", action="store_true", help=_("for all members (the default)")
+        "--everyone", action="store_true", help=_("for all members (the default of mcp add)")
     )
     audience.add_argument(
         "--group", metavar="NAME", action="append", help=_("for members of this group; repeatable")
@@ -197,14 +197,14 @@ def read_environment(variable: str) -> str:
 
 def _build_audience_fields(options: Options) -> Fields:
     if options["group"]:
-        groups = [_get_group_id(name) for name in options["group"]]
+        groups = [get_group_id(name) for name in options["group"]]
         return {"visibility": Visibility.GROUPS, "groups": groups}
     if options["private"]:
         return {"visibility": Visibility.PRIVATE}
     return {"visibility": Visibility.EVERYONE} if options["everyone"] else {}
 
 
-def _get_group_id(name: str) -> int:
+def get_group_id(name: str) -> int:
     group = Group.objects.filter(name=name).first()
     if group is None:
         raise make_failure(

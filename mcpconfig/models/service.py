@@ -312,7 +312,9 @@ class Service(models.Model):
         _("who may use it"),
         max_length=8,
         choices=Visibility.choices,
-        default=Visibility.EVERYONE,
+        # Without an owner, only admins: nobody else uses a service before an admin chose who does.
+        default=Visibility.PRIVATE,
+        help_text=_("“Only the owner” without an owner: only admins."),
     )
     groups = models.ManyToManyField(
         Group, blank=True, related_name="services", verbose_name=_("groups")

@@ -1,7 +1,7 @@
 """The plan of an import: the services that would be added, validated with the form of the admin."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,17 @@ MAX_VALUE_CHARACTERS = 2_000
 _VISIBLE_IN_HEADER = re.compile(r"^(?:Bearer|Basic) |\$\{[^{}]+\}", re.IGNORECASE)
 _VISIBLE_IN_QUERY = re.compile(r"(?:^[?#]|&)(?:[\w.~-]+=(?=[^=&#]))?|\$\{[^{}]+\}")
 _URL = re.compile(r"(https?://)([^/?#]*@)?([^?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who may use the services of an import: only admins, unless somebody chose more."""
+
+    visibility: str = Service.Visibility.PRIVATE
+    groups: Sequence[str | int] = ()
+
+
+ONLY_ADMINS = Access()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,7 @@ def plan_service(
     name: str | None = None,
     values: Mapping[str, str] | None = None,
     allows_private: bool = False,
+    access: Access = ONLY_ADMINS,
     taken: Iterable[str] = (),
 ) -> ImportPlan:
     """Return the plan for an entry.
@@ -89,7 +101,7 @@ def plan_service(
     if values is None:
         values_by_key = dict.fromkeys(values_by_key, _DUMMY_VALUE)
     form = ServiceForm(
-        _build_fields(entry, name, values_by_key, allows_private), instance=Service()
+        _build_fields(entry, name, values_by_key, allows_private, access), instance=Service()
     )
     problems += [str(error) for errors in form.errors.values() for error in errors]
     if name in taken:
@@ -132,7 +144,11 @@ def _is_too_long(value: str) -> bool:
 
 
 def _build_fields(
-    entry: Entry, name: str, values_by_key: Mapping[str, str], allows_private: bool
+    entry: Entry,
+    name: str,
+    values_by_key: Mapping[str, str],
+    allows_private: bool,
+    access: Access,
 ) -> dict[str, Any]:
     def fill(text: str) -> str:
         return PLACEHOLDER.sub(
@@ -142,7 +158,8 @@ def _build_fields(
     headers = {key: fill(text) for key, text in entry.headers.items()}
     defaults = model_to_dict(Service(), fields=ServiceForm.Meta.fields)
     return defaults | {
-        "groups": [],
+        "visibility": access.visibility,
+        "groups": list(access.groups),
         "name": name,
         "title": entry.title[:100] or ("" if name == entry.label else entry.label[:100]),
         "description": entry.description[:1_000],

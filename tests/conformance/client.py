@@ -64,6 +64,7 @@ class Client:
             authentication=_authentication(scenario),
             allows_private_addresses=True,
             client_id=context.get("client_id", ""),
+            visibility="everyone",
         )
         secret = context.get("client_secret") or context.get("private_key_pem")
         if secret:

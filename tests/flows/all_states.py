@@ -117,6 +117,7 @@ def fill_waiting(name: str = "waits") -> Service:
         name=name,
         url="https://waits.example/mcp",
         authentication=Service.Authentication.OAUTH_USER,
+        visibility="everyone",
     )
     schema = {"type": "object"}
     found, listed = (Tool(name=each, input_schema=schema) for each in ("find", "list"))

@@ -112,7 +112,7 @@ def create_offered_service(name: str, url: str, *tools: str, **fields: Any) -> S
     """A service whose list of tools was read a moment ago, and whose tools an admin lets run."""
     fresh = timezone.now() + timedelta(hours=1)
     values = {"allows_private_addresses": True, "tools_fresh_until": fresh} | fields
-    service = Service.objects.create(name=name, url=url, **values)
+    service = Service.objects.create(name=name, url=url, **{"visibility": "everyone", **values})
     for tool in tools:
         ToolDefinition.objects.create(
             service=service, name=tool, hash=f"hash-{tool}", input_schema={"type": "object"}

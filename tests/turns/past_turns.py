@@ -16,6 +16,7 @@ LEVELS = {"read_label": "low", "change_label": "medium", "delete_label": "high"}
 
 def shop(**fields: Any) -> Service:
     """A service with a tool of each level, all confirmed."""
+    fields = {"visibility": "everyone", **fields}
     service = Service.objects.create(name="shop", url="https://shop.example/mcp", **fields)
     for tool in LEVELS:
         ToolDefinition.objects.create(

@@ -15,7 +15,12 @@ MODEL = "demo:assistant"
 
 
 def service(name: str = "notebook", **values: Any) -> Service:
-    values = {"title": "Demo notebook", "url": "builtin:notebook", **values}
+    values = {
+        "title": "Demo notebook",
+        "url": "builtin:notebook",
+        "visibility": "everyone",
+        **values,
+    }
     return Service.objects.get_or_create(name=name, defaults=values)[0]
 
 

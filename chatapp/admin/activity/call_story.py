@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds
+from chatapp.admin.policy.who_can import OWN
 from chatapp.admin.reason_texts import translate_for_admin
 from chatapp.models import Approval, LogEntry, Member, Review, Step, ToolCall
 from chatapp.models.policy.policy import LEVEL_LABELS
@@ -548,13 +549,14 @@ def _list_links(call: ToolCall, reader: Member, *, may_read: bool) -> Iterator[L
             address=reverse("admin:mcpconfig_tooldefinition_change", args=[call.definition_id]),
         )
     may_look_up = reader.has_perms(("chatapp.view_policyrule", "chatapp.view_member"))
-    if call.service_id is not None and may_look_up:
+    place = OWN if call.is_core else call.service_id
+    if place is not None and may_look_up:
         yield Link(
             icon="people",
             title=_("Who can run this?"),
             text=_("By group and by member"),
             address=reverse("admin:policy_who_can")
-            + f"?{urlencode({'service': call.service_id, 'tool': call.tool_name})}",
+            + f"?{urlencode({'service': place, 'tool': call.tool_name})}",
         )
 
 

@@ -40,7 +40,7 @@ from chatapp.views.account.sign_in import redirect_to_confirm
 from mcpconfig.admin.filters import HeadingMixin
 from mcpconfig.values.numbers import read_number
 
-from . import off_board_page, person_page
+from . import off_board_page, person_page, person_things
 
 MOST_GROUPS = 100
 FULL_ADMIN = _lazy("Full admin")
@@ -238,6 +238,9 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
 
     def get_urls(self) -> list[Any]:
         show_person = require_safe(partial(person_page.show_person, self))
+        show_things = require_http_methods(["GET", "HEAD", "POST"])(
+            partial(person_things.show_things, self)
+        )
         show_off_boarding = require_http_methods(["GET", "HEAD", "POST"])(
             partial(off_board_page.show_off_boarding, self)
         )
@@ -246,6 +249,11 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
                 "<int:pk>/person/",
                 self.admin_site.admin_view(show_person),
                 name="chatapp_member_person",
+            ),
+            path(
+                "<int:pk>/person/<slug:kind>/",
+                self.admin_site.admin_view(show_things),
+                name="chatapp_member_things",
             ),
             path(
                 "<int:pk>/off-board/",

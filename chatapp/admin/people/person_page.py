@@ -1,10 +1,10 @@
 """One page for a person: what they have, and how access is removed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin
 from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.accounts.sessions import list_devices
 from chatapp.admin.activity.turns import name_decider
@@ -34,7 +35,7 @@ from chatapp.models import (
     ToolCall,
     UsageOfDay,
 )
-from chatapp.people.admin_rights import RIGHTS, describe_rights
+from chatapp.people.admin_rights import RIGHTS, describe_rights, may_manage
 from chatapp.policy import consents
 from chatapp.providers.access.usage import format_cost, list_allowance_use
 from chatapp.server.time_zones import get_server_day
@@ -42,31 +43,59 @@ from mcpconfig.models import Service
 from mcpconfig.oauth.sign_in_status import ConnectionState, SignInStatus, get_sign_in_statuses
 from mcpconfig.values.acting import Acting
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 ROWS = 6
+# How many others are counted.
+MOST_COUNTED = 99
 CALLS = 5
 WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
+    """`key` names what an admin may end; without one, there is nothing to end."""
+
     icon: str
     title: str
     help: str = ""
     value: str = ""
     tone: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A card. `more` is how many rows are not shown, and `address` leads to all of them."""
+    """A card. `more` is how many rows are not shown, `page` has all of them, and `address` is a
+    list or a page about the same things. `end` is the text of the button that ends one of them, if
+    this admin may."""
 
     name: str
     title: str
     rows: Sequence[Row]
     empty: str
+    page: str
     address: str = ""
     more: int = 0
     foot: str = ""
+    end: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of things that people have. An admin sees them with `permission`, and `find_address`
+    returns the list of all people's, if there is one. `list_rows` reads at most so many."""
+
+    name: str
+    title: "StrOrPromise"
+    empty: "StrOrPromise"
+    list_rows: "Callable[[Member, int], Iterator[Row]]"
+    permission: str = "chatapp.view_member"
+    find_address: "Callable[[Member, Member], str]" = lambda _person, _reader: ""
+    foot: "StrOrPromise" = ""
+    end: "StrOrPromise" = ""
+    may_end: "Callable[[Member, Member], bool]" = lambda _person, _reader: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +150,6 @@ def _link(reader: Member, permission: str, model: str, **query: Any) -> str:
     return reverse(f"admin:chatapp_{model}_changelist", query=query)
 
 
-def _cut(rows: Iterable[Row], most: int = ROWS) -> dict[str, Any]:
-    """Return the first rows and how many others there are, at most 99."""
-    first = list(islice(rows, most + 99))
-    return {"rows": first[:most], "more": len(first[most:])}
-
-
 def _write_day(moment: datetime) -> str:
     """Return the day of this moment in the reader's time zone."""
     return date_format(timezone.localtime(moment), "DATE_FORMAT")
@@ -166,76 +189,53 @@ def _list_facts(person: Member) -> Iterator[tuple[str, str, str]]:
 
 # --- cards ---------------------------------------------------------------------------------------
 def _list_sections(person: Member, reader: Member) -> Iterator[Section]:
-    tools = ""
+    for kind in KINDS.values():
+        if reader.has_perm(kind.permission):
+            rows = list(islice(kind.list_rows(person, ROWS + MOST_COUNTED), ROWS + MOST_COUNTED))
+            yield build_section(kind, person, reader, rows)
+
+
+def build_section(
+    kind: Kind, person: Member, reader: Member, rows: Sequence[Row], most: int = ROWS
+) -> Section:
+    """Return a card with the first of these rows."""
+    return Section(
+        name=kind.name,
+        title=str(kind.title),
+        rows=rows[:most],
+        more=len(rows[most:]),
+        empty=str(kind.empty),
+        page=reverse("admin:chatapp_member_things", args=[person.pk, kind.name]),
+        address=kind.find_address(person, reader),
+        foot=str(kind.foot),
+        end=str(kind.end) if kind.may_end(person, reader) else "",
+    )
+
+
+def _find_tools(person: Member, reader: Member) -> str:
     if reader.has_perms(("chatapp.view_policyrule", "chatapp.view_member")):
-        tools = reverse("admin:policy_as_person", query={"person": person.pk})
-    yield Section(
-        name="services",
-        title=_("Services and sign-ins"),
-        address=tools,
-        empty=_("No services."),
-        **_cut(_list_services(person)),
-    )
-    yield Section(
-        name="permissions",
-        title=_("Permissions"),
-        empty=_("No permissions given in advance."),
-        foot=_("Admin rules always apply."),
-        **_cut(_list_permissions(person)),
-    )
-    if reader.has_perm("chatapp.view_accesstoken"):
-        yield from _list_ways_in(person, reader)
-    if reader.has_perm("chatapp.view_usageofday"):
-        yield Section(
-            name="spending",
-            title=_("Spending"),
-            address=_link(reader, "chatapp.view_usageofday", "usageofday", person=person.pk),
-            empty=_("No allowance limits this member."),
-            **_cut(_list_allowances(person)),
-        )
-    yield Section(
-        name="delegates",
-        title=_("Delegates"),
-        empty=_("Nobody signs for this member, and they sign for nobody."),
-        **_cut(_list_delegations(person)),
-    )
-    yield Section(
-        name="projects",
-        title=_("Projects"),
-        empty=_("No projects."),
-        **_cut(_list_projects(person)),
-    )
-    if reader.has_perm("chatapp.view_sharedlink"):
-        yield Section(
-            name="links",
-            title=_("Shared links"),
-            address=_link(reader, "chatapp.view_sharedlink", "sharedlink", q=person.username),
-            empty=_("No active links."),
-            **_cut(_list_links(person)),
-        )
+        return reverse("admin:policy_as_person", query={"person": person.pk})
+    return ""
 
 
-def _list_ways_in(person: Member, reader: Member) -> Iterator[Section]:
-    yield Section(
-        name="sessions",
-        title=_("Sessions"),
-        empty=_("Not signed in anywhere."),
-        **_cut(_list_sessions(person)),
-    )
-    yield Section(
-        name="tokens",
-        title=_("Access tokens"),
-        address=_link(reader, "chatapp.view_accesstoken", "accesstoken", q=person.username),
-        empty=_("No access tokens."),
-        **_cut(_list_tokens(person)),
-    )
+def may_end_permissions(_person: Member, reader: Member) -> bool:
+    """What runs without asking is policy. Ending a permission only makes calls ask again."""
+    return reader.has_perm("chatapp.change_policyrule")
 
 
-def _list_services(person: Member) -> Iterator[Row]:
+def may_end_sessions(person: Member, reader: Member) -> bool:
+    """An admin ends their own sessions in their settings, which keep the current one."""
+    may = reader != person and reader.has_perm("chatapp.change_member")
+    return may and may_manage(reader, person)
+
+
+def may_end_tokens(person: Member, reader: Member) -> bool:
+    return reader.has_perm("chatapp.change_accesstoken") and may_manage(reader, person)
+
+
+def _list_services(person: Member, most: int) -> Iterator[Row]:
     used = Service.objects.for_member(person).select_related("identity_provider")
-    services = list(
-        used.prefetch_related("groups").order_by("title", "name").distinct()[: ROWS + 99]
-    )
+    services = list(used.prefetch_related("groups").order_by("title", "name").distinct()[:most])
     statuses = get_sign_in_statuses(services, Acting.of(person))
     groups = {group.pk for group in person.groups.all()}
     for service in services:
@@ -259,9 +259,9 @@ def _describe_status(status: SignInStatus) -> tuple[str, str]:
     return (_("Sign-in ended"), "bad") if status.is_missing else (_("Signed in"), "good")
 
 
-def _list_permissions(person: Member) -> Iterator[Row]:
+def _list_permissions(person: Member, most: int) -> Iterator[Row]:
     given = Consent.objects.filter(person=person, revoked_at=None).select_related("service")
-    rows = list(given.order_by("-created_at")[: ROWS + 99])
+    rows = list(given.order_by("-created_at")[:most])
     for status in consents.assess(rows, HousePolicy.current()) if rows else ():
         names = ", ".join(status.tools[:3]) if len(status.tools) <= 3 else ""
         yield Row(
@@ -270,6 +270,7 @@ def _list_permissions(person: Member) -> Iterator[Row]:
             help=f"{status.consent.service}, {status.consent.get_scope_display()}",
             value=status.dead_because or _describe_use(status.consent.last_used_at),
             tone="quiet" if status.dead_because else "",
+            key=str(status.consent.pk),
         )
 
 
@@ -277,30 +278,32 @@ def _describe_use(at: Any) -> str:
     return _("last used %(time)s") % {"time": naturaltime(at)} if at else _("not used yet")
 
 
-def _list_sessions(person: Member) -> Iterator[Row]:
+def _list_sessions(person: Member, _most: int) -> Iterator[Row]:
     for device in list_devices(person, None):
         yield Row(
             icon="system",
             title=device.name,
             help=device.address,
             value=str(naturaltime(device.last_seen_at)),
+            key=str(device.id),
         )
 
 
-def _list_tokens(person: Member) -> Iterator[Row]:
+def _list_tokens(person: Member, most: int) -> Iterator[Row]:
     for token in AccessToken.objects.filter(
         person=person, revoked_at=None, expires_at__gt=timezone.now()
-    )[: ROWS + 99]:
+    )[:most]:
         expires = _write_day(token.expires_at)
         yield Row(
             icon="key",
             title=token.name,
             help="; ".join(token.reaches),
             value=_("expires %(date)s") % {"date": expires},
+            key=str(token.pk),
         )
 
 
-def _list_allowances(person: Member) -> Iterator[Row]:
+def _list_allowances(person: Member, _most: int) -> Iterator[Row]:
     for use in list_allowance_use(person):
         yield Row(
             icon="coin",
@@ -320,11 +323,11 @@ def _describe_limit(allowance: Allowance) -> str:
     return _("%(limits)s a month") % {"limits": ", ".join(limits)}
 
 
-def _list_delegations(person: Member) -> Iterator[Row]:
+def _list_delegations(person: Member, most: int) -> Iterator[Row]:
     rows = StandIn.objects.filter(
         Q(approver=person) | Q(stand_in=person), ends_on__gte=get_server_day()
     )
-    for row in rows.select_related("approver", "stand_in")[: ROWS + 99]:
+    for row in rows.select_related("approver", "stand_in")[:most]:
         gives = row.approver_id == person.pk
         name = {"name": (row.stand_in if gives else row.approver).display_name}
         days = (date_format(row.begins_on, "DATE_FORMAT"), date_format(row.ends_on, "DATE_FORMAT"))
@@ -335,8 +338,8 @@ def _list_delegations(person: Member) -> Iterator[Row]:
         )
 
 
-def _list_projects(person: Member) -> Iterator[Row]:
-    for project in Project.filter_joined(person)[: ROWS + 99]:
+def _list_projects(person: Member, most: int) -> Iterator[Row]:
+    for project in Project.filter_joined(person)[:most]:
         yield Row(
             icon="file",
             title=project.name,
@@ -345,9 +348,9 @@ def _list_projects(person: Member) -> Iterator[Row]:
         )
 
 
-def _list_links(person: Member) -> Iterator[Row]:
+def _list_links(person: Member, most: int) -> Iterator[Row]:
     live = SharedLink.objects.live().filter(conversation__owner=person)
-    for link in live.order_by("-created_at")[: ROWS + 99]:
+    for link in live.order_by("-created_at")[:most]:
         yield Row(
             icon="send",
             title=str(link),
@@ -356,6 +359,83 @@ def _list_links(person: Member) -> Iterator[Row]:
         )
 
 
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            name="services",
+            title=_lazy("Services and sign-ins"),
+            empty=_lazy("No services."),
+            list_rows=_list_services,
+            find_address=_find_tools,
+        ),
+        Kind(
+            name="permissions",
+            title=_lazy("Permissions"),
+            empty=_lazy("No permissions given in advance."),
+            list_rows=_list_permissions,
+            foot=_lazy("Admin rules always apply."),
+            end=_lazy("Revoke"),
+            may_end=may_end_permissions,
+        ),
+        Kind(
+            name="sessions",
+            title=_lazy("Sessions"),
+            empty=_lazy("Not signed in anywhere."),
+            list_rows=_list_sessions,
+            permission="chatapp.view_accesstoken",
+            end=_lazy("Sign out"),
+            may_end=may_end_sessions,
+        ),
+        Kind(
+            name="tokens",
+            title=_lazy("Access tokens"),
+            empty=_lazy("No access tokens."),
+            list_rows=_list_tokens,
+            permission="chatapp.view_accesstoken",
+            find_address=lambda person, reader: _link(
+                reader, "chatapp.view_accesstoken", "accesstoken", q=person.username
+            ),
+            end=_lazy("Revoke"),
+            may_end=may_end_tokens,
+        ),
+        Kind(
+            name="spending",
+            title=_lazy("Spending"),
+            empty=_lazy("No allowance limits this member."),
+            list_rows=_list_allowances,
+            permission="chatapp.view_usageofday",
+            find_address=lambda person, reader: _link(
+                reader, "chatapp.view_usageofday", "usageofday", person=person.pk
+            ),
+        ),
+        Kind(
+            name="delegates",
+            title=_lazy("Delegates"),
+            empty=_lazy("Nobody signs for this member, and they sign for nobody."),
+            list_rows=_list_delegations,
+        ),
+        Kind(
+            name="projects",
+            title=_lazy("Projects"),
+            empty=_lazy("No projects."),
+            list_rows=_list_projects,
+        ),
+        Kind(
+            name="links",
+            title=_lazy("Shared links"),
+            empty=_lazy("No active links."),
+            list_rows=_list_links,
+            permission="chatapp.view_sharedlink",
+            find_address=lambda person, reader: _link(
+                reader, "chatapp.view_sharedlink", "sharedlink", q=person.username
+            ),
+        ),
+    )
+}
+
+
+# --- calls ---------------------------------------------------------------------------------------
 def _list_calls(person: Member) -> Iterator[CallLine]:
     calls = ToolCall.objects.filter(turn__conversation__owner=person)
     calls = calls.select_related("service", "turn", "approval__decided_by")

@@ -1,6 +1,6 @@
 """Two admin pages: the policy simulator, and how often people are asked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,9 +22,15 @@ from chatapp.simulation.attention import measure_attention, sum_attention
 from chatapp.simulation.drafts import Draft, DraftedConsent, DraftedRule
 from chatapp.simulation.past_calls import Scope
 from chatapp.simulation.simulator import simulate
-from chatapp.simulation.suggestions import Suggestion, list_suggestions
+from chatapp.simulation.suggestions import (
+    TOOLS_PER_PAGE,
+    Suggestion,
+    SuggestionPage,
+    find_suggestions,
+)
 from chatapp.simulation.unused_tools import UNUSED_DAYS, list_unused, read_definition_ids
 from mcpconfig.models import ToolSetting
+from mcpconfig.values.numbers import read_number
 
 from .draft_forms import DraftedRuleForm, PeriodForm, SimulationForm
 from .drafted_saves import IN_CHANGE, NEW
@@ -53,6 +59,7 @@ class SuggestedRule:
     try_address: str
     add_address: str
     change_address: str
+    groups: str = ""
 
 
 def show_simulator(request: HttpRequest) -> tuple[str, dict[str, Any]]:
@@ -125,12 +132,16 @@ def show_questions(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     days = form.cleaned_data["days"] if form.is_valid() else 30
     found = measure_ask_rate(days)
     since = found.starts_at or timezone.now() - timedelta(days=days)
+    suggested = _find_suggestions(request, since)
+    suggestions = _build_suggestions(suggested.rows)
     context = {
         "title": _("How often members are asked for approval"),
         "form": form,
         "found": found,
         "most_rows": MOST_ROWS,
-        "suggestions": (suggestions := _list_suggestions(request, since)),
+        "suggestions": suggestions,
+        "suggested": suggested,
+        "tools_per_page": TOOLS_PER_PAGE,
         "attention": (attention := measure_attention(timezone.now() - timedelta(days=days))),
         "attention_total": sum_attention(attention),
         "saved": sum(each.row.per_week for each in suggestions),
@@ -161,14 +172,19 @@ def _list_unused(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _list_suggestions(request: HttpRequest, since: datetime) -> list[SuggestedRule]:
+def _find_suggestions(request: HttpRequest, since: datetime) -> SuggestionPage:
     """Return the suggestions for an admin who may view services. What calls have in common is said
     only to an admin who may view tool calls."""
     admin = request.user
     if not admin.has_perm("mcpconfig.view_service"):
-        return []
-    new_rule = reverse("admin:chatapp_policyrule_add")
+        return SuggestionPage(rows=[])
     may_compare = admin.has_perm("chatapp.view_toolcall")
+    page = read_number(request.GET.get("suggestions", "")) or 1
+    return find_suggestions(since, compares_values=may_compare, page=page)
+
+
+def _build_suggestions(found: Sequence[Suggestion]) -> list[SuggestedRule]:
+    new_rule = reverse("admin:chatapp_policyrule_add")
     return [
         SuggestedRule(
             row=row,
@@ -178,8 +194,9 @@ def _list_suggestions(request: HttpRequest, since: datetime) -> list[SuggestedRu
             try_address=f"{reverse('admin:policy_simulator')}?{row.build_query('rule-')}",
             add_address=f"{new_rule}?{_build_new_rule(row)}",
             change_address=f"{new_rule}?{_build_new_rule(row)}&{IN_CHANGE}={NEW}",
+            groups=", ".join(group.name for group in row.scope.groups),
         )
-        for row in list_suggestions(since, compares_values=may_compare)
+        for row in found
     ]
 
 

@@ -23,7 +23,7 @@ from chatapp.admin.reason_texts import translate_for_admin
 from chatapp.models import Member, PolicyRule
 from chatapp.permissions.rules import Decision
 from chatapp.simulation import access
-from chatapp.simulation.access import AccessRow, Cell, Kind, Tool
+from chatapp.simulation.access import OWN_TITLE, AccessRow, AnyTool, Cell, Kind, OwnTool
 from mcpconfig.models import Service
 from mcpconfig.values.numbers import read_number
 
@@ -40,6 +40,8 @@ KINDS: "dict[Kind, StrOrPromise]" = {
     "all": _lazy("use"),
 }
 MODES: "dict[str, StrOrPromise]" = {"act": _lazy("Act mode"), "plan": _lazy("Plan mode")}
+# How the address names the built-in tools, in the place of a service.
+OWN = "built-in"
 OUTCOMES: "dict[str, tuple[StrOrPromise, str]]" = {
     "runs": (_lazy("Runs"), "check"),
     "asks": (_lazy("Asks"), "ask"),
@@ -81,7 +83,9 @@ class Line:
 
 def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     _check_rights(request)
-    service = _find_service(request.GET.get("service", ""))
+    wanted = request.GET.get("service", "")
+    is_own = wanted == OWN
+    service = OWN_TITLE if is_own else _find_service(wanted)
     kind = _read_choice(request.GET.get("kind", ""), get_args(Kind), "deletes")
     mode = _read_choice(request.GET.get("mode", ""), tuple(MODES), "act")
     name = request.GET.get("tool", "")
@@ -89,6 +93,9 @@ def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "title": _("Who can…"),
         "services": list(Service.objects.order_by("title", "name")),
         "service": service,
+        "key_of_service": OWN if is_own else wanted,
+        "is_own": is_own,
+        "own": (OWN, OWN_TITLE),
         "kinds": KINDS.items(),
         "kind": kind,
         "modes": MODES.items(),
@@ -97,20 +104,28 @@ def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "key": [draw_outcome(Cell(outcome=cast(access.Outcome, outcome))) for outcome in OUTCOMES],
     }
     if service is not None:
-        context |= _build_matrix(request, service, cast(Kind, kind), name, mode)
+        stored = service if isinstance(service, Service) else None
+        context |= _build_matrix(request, stored, cast(Kind, kind), name, mode)
     return "who_can", context
 
 
 def _build_matrix(
-    request: HttpRequest, service: Service, kind: Kind, name: str, mode: str
+    request: HttpRequest, service: Service | None, kind: Kind, name: str, mode: str
 ) -> dict[str, Any]:
-    chosen = access.choose_tools(access.load_tools(service), kind, name)
+    """Return the matrix of a service, or of the built-in tools."""
+    known = access.load_own_tools() if service is None else access.load_tools(service)
+    chosen = access.choose_tools(known, kind, name)
     columns = Paginator(chosen, TOOLS_PER_PAGE).get_page(request.GET.get("columns"))
     tools = list(columns.object_list)
     people = Paginator(Member.objects.filter(is_active=True).order_by("username"), PEOPLE_PER_PAGE)
     page = people.get_page(request.GET.get("page"))
-    of_groups = access.judge_groups(service, tools, list(access.list_groups()[:GROUPS_MAX]), mode)
-    of_people = access.judge_people(service, tools, list(page.object_list), mode)
+    groups, members = list(access.list_groups()[:GROUPS_MAX]), list(page.object_list)
+    if service is None:
+        of_groups = access.judge_own_for_groups(tools, groups, mode)
+        of_people = access.judge_own_for_people(tools, members, mode)
+    else:
+        of_groups = access.judge_groups(service, tools, groups, mode)
+        of_people = access.judge_people(service, tools, members, mode)
     rules = load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
     return {
         "tools": [(_break_name(tool.name), render_badge(tool.risk.level)) for tool in tools],
@@ -118,11 +133,11 @@ def _build_matrix(
         "page": page,
         "groups": [_build_line(row, tools, rules) for row in of_groups],
         "people": [_build_line(row, tools, rules) for row in of_people],
-        "answer": _describe_answer(service, of_people, page),
+        "answer": _describe_answer(service or OWN_TITLE, of_people, page),
     }
 
 
-def _describe_answer(service: Service, rows: Sequence[AccessRow], page: PageOfRows[Any]) -> str:
+def _describe_answer(service: object, rows: Sequence[AccessRow], page: PageOfRows[Any]) -> str:
     """Return the answer in a sentence, about the people of this page."""
 
     def count(*outcomes: str) -> int:
@@ -172,13 +187,28 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     page = pages.get_page(request.GET.get("page"))
     first = max(page.start_index() - 1, 0)
     judged = list(access.judge_catalogue(person, first, page.end_index(), mode))
-    rules = load_rules(cell for _tool, cell in judged)
-    rows = [
-        (tool, render_badge(tool.risk.level), draw_outcome(cell), explain_cell(cell, person, rules))
-        for tool, cell in judged
-    ]
+    # The built-in tools are few, and above those of services on the first page.
+    own = access.judge_own_catalogue(person, mode) if page.number == 1 else []
+    rules = load_rules(cell for _tool, cell in (*own, *judged))
+
+    def build_rows(found: Iterable[tuple[AnyTool, Cell]]) -> list[tuple[Any, ...]]:
+        return [
+            (
+                *(tool, render_badge(tool.risk.level), draw_outcome(cell)),
+                explain_cell(cell, person, rules, is_own=isinstance(tool, OwnTool)),
+            )
+            for tool, cell in found
+        ]
+
     title = _("Tools of %(person)s") % {"person": person.display_name}
-    return "as_person", {**context, "title": title, "person": person, "rows": rows, "page": page}
+    return "as_person", {
+        **context,
+        "title": title,
+        "person": person,
+        "own_rows": build_rows(own),
+        "rows": build_rows(judged),
+        "page": page,
+    }
 
 
 def _find_people(query: str) -> Sequence[Member]:
@@ -193,7 +223,7 @@ def _find_people(query: str) -> Sequence[Member]:
 
 
 # --- what is shown -------------------------------------------------------------------------------
-def _build_line(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) -> Line:
+def _build_line(row: AccessRow, tools: Sequence[AnyTool], rules: dict[int, str]) -> Line:
     title, help_text, address = _name_row(row)
     return Line(
         title=title,
@@ -226,11 +256,13 @@ def draw_outcome(cell: Cell) -> Outcome:
     return Outcome(name=cell.outcome, word=str(word), icon=icon, may_change=cell.may_change)
 
 
-def _list_reasons(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) -> Iterable[Reason]:
+def _list_reasons(
+    row: AccessRow, tools: Sequence[AnyTool], rules: dict[int, str]
+) -> Iterable[Reason]:
     """Yield each reason once, with its tools if there are others."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for tool, cell in zip(tools, row.cells, strict=True):
-        for reason in explain_cell(cell, row.person, rules):
+        for reason in explain_cell(cell, row.person, rules, is_own=isinstance(tool, OwnTool)):
             key = (reason.text, reason.rule, reason.address)
             found.setdefault(key, []).append(tool.name)
     for (text, rule, address), names in found.items():
@@ -238,13 +270,26 @@ def _list_reasons(row: AccessRow, tools: Sequence[Tool], rules: dict[int, str]) 
         yield Reason(text=text, tools=named, rule=rule, address=address)
 
 
-def explain_cell(cell: Cell, person: Member | None, rules: dict[int, str]) -> list[Reason]:
+def explain_cell(
+    cell: Cell, person: Member | None, rules: dict[int, str], *, is_own: bool = False
+) -> list[Reason]:
+    """Return why a call would be decided so. `is_own`: the tool is built in."""
+    if cell.decision is None and is_own:
+        return [Reason(text=_explain_no_access(person))]
     if cell.decision is None:
         return [Reason(text=_("The service is switched off or not open to them."))]
     explained = [_explain_decision(cell.decision, person, rules)]
+    if cell.place:
+        explained.append(Reason(text=str(cell.place)))
     if cell.may_change:
         explained.append(Reason(text=_("A rule depends on the arguments and may change this.")))
     return explained
+
+
+def _explain_no_access(person: Member | None) -> str:
+    if person is not None and not person.is_active:
+        return _("This account is deactivated.")
+    return _("Only admins who manage services may use it.")
 
 
 def _explain_decision(decision: Decision, person: Member | None, rules: dict[int, str]) -> Reason:

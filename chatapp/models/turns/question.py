@@ -51,6 +51,7 @@ class Question(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     answered_at = models.DateTimeField(null=True)
+    shown_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 

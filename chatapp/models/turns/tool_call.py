@@ -261,6 +261,9 @@ class Approval(models.Model):
         related_name="+",
     )
     first_at = models.DateTimeField(_("first approved at"), null=True)
+    # When its requester first saw the card, and when somebody did who may sign second.
+    shown_at = models.DateTimeField(_("first shown at"), null=True)
+    second_shown_at = models.DateTimeField(_("first shown to a second approver at"), null=True)
     escalates_at = models.DateTimeField(_("escalates at"), null=True)
     signed_for = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -381,6 +384,7 @@ class Review(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     decided_at = models.DateTimeField(null=True)
+    shown_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 

@@ -82,8 +82,9 @@ DEFAULTS = {
 def render_text(output: Output) -> str:
     called = f", which calls itself {output.server}" if output.server else ""
     return (
-        f"The service {output.name}{called} is added with {output.tools} tools. Each asks until an "
-        "admin has confirmed it in the settings."
+        f"The service {output.name}{called} is added with {output.tools} tools. Only admins can "
+        "use it until one chooses in its settings who else may. Each tool asks until an admin has "
+        "confirmed it."
     )
 
 
@@ -94,7 +95,7 @@ TOOL = CoreTool(
     input=Input,
     output=Output,
     risk="high",
-    risk_reason=gettext_noop("It connects this server to another service, for all members."),
+    risk_reason=gettext_noop("It connects this server to another service."),
     modes=ACTING,
     handler=handle,
     render_text=render_text,
@@ -110,7 +111,8 @@ TOOL = CoreTool(
         ),
         limitations=(
             "Only services without a sign-in: one with a token, headers or OAuth is added in the "
-            "settings, so that no secret passes through a chat. All members may use it."
+            "settings, so that no secret passes through a chat. Only admins can use the "
+            "service until one chooses in its settings who else may."
         ),
         limits="The time and size limits of every connection to a service.",
         rights="Admins only. It asks first, because it connects this server to another service.",

@@ -17,7 +17,8 @@ from django.utils.translation import gettext_lazy
 from chatapp.approvals import decisions, reviews, sign_ins
 from chatapp.approvals.inbox import list_others
 from chatapp.forms import DecisionForm, ResolutionForm, ReviewForm
-from chatapp.live.page_facts import load_note, render_call
+from chatapp.live.page_facts import load_call_facts, load_note, render_call
+from chatapp.live.shown_cards import mark_shown
 from chatapp.models import AttentionCheck, Consent, ToolCall
 from chatapp.people.refused import Refused
 from chatapp.people.second_signers import get_call
@@ -242,7 +243,9 @@ def render_call_page(
     changed: approval_card.RefusedValues | None = None,
 ) -> HttpResponse:
     """Render the page of one call, which works without scripts."""
-    card = render_call(call, get_token(request), refusal, typed=typed, changed=changed)
+    facts, token = load_call_facts(call), get_token(request)
+    mark_shown([(call, facts)])
+    card = fragments.render_tool_call(call, facts, token, refusal, typed=typed, changed=changed)
     context = {
         "card": SafeString(card),
         # A second signer sees the call, and no text of the chat.

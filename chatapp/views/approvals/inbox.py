@@ -14,13 +14,14 @@ from django.utils.translation import ngettext
 from chatapp.approvals import reminders
 from chatapp.approvals.attention_checks import build_call, find_answered, place
 from chatapp.approvals.inbox import count_old_outcomes, get_opened, list_waiting
-from chatapp.live.page_facts import load_call_facts, load_note, render_call
+from chatapp.live.page_facts import load_call_facts, load_note
+from chatapp.live.shown_cards import mark_shown, mark_shown_to_second
 from chatapp.models import AttentionCheck, Member, ToolCall
 from chatapp.people.refused import Refused
 from chatapp.rendering import page_values
 from chatapp.rendering.cards import approval_card
 from chatapp.rendering.hidden_characters import draw_hidden
-from chatapp.rendering.pages import inbox, second_signature
+from chatapp.rendering.pages import fragments, inbox, second_signature
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 
@@ -92,12 +93,14 @@ def render_opened(
 ) -> HttpResponse:
     """Render the inbox with the card of this call in its row, as its chat or the page of a second
     signer shows it."""
-    token, chat = get_token(request), call.turn.conversation
+    token, chat, facts = get_token(request), call.turn.conversation, load_call_facts(call)
     if chat.owner_id == request.user.pk:
-        html = render_call(call, token, refusal, changed=said)
+        mark_shown([(call, facts)])
+        html = fragments.render_tool_call(call, facts, token, refusal, changed=said)
         card = inbox.OpenedCard(html=SafeString(html), note=draw_hidden(load_note(call)), chat=chat)
     else:
-        html = second_signature.render_card(call, load_call_facts(call), token, refusal, said)
+        mark_shown_to_second(call)
+        html = second_signature.render_card(call, facts, token, refusal, said)
         card = inbox.OpenedCard(html=SafeString(html))
     context = build_inbox_context(request.user, call, card)
     return render(request, "chat/approvals.html", context, status=status)

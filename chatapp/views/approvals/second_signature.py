@@ -7,6 +7,7 @@ from django.utils.safestring import SafeString
 
 from chatapp.approvals.inbox import list_others
 from chatapp.live.page_facts import load_call_facts
+from chatapp.live.shown_cards import mark_shown_to_second
 from chatapp.models import ToolCall
 from chatapp.rendering import page_values
 from chatapp.rendering.cards import approval_card
@@ -44,6 +45,7 @@ def render_signing_page(
     status: int = 200,
     said: approval_card.RefusedValues | None = None,
 ) -> HttpResponse:
+    mark_shown_to_second(call)
     card = second_signature.render_card(
         call, load_call_facts(call), get_token(request), refusal, said
     )

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 from django_htmx.http import HttpResponseClientRedirect
 
+from chatapp.approvals.attention_checks import find_for_chat, render_for_chat
 from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import attachments as attaching
 from chatapp.context import summaries
@@ -32,7 +33,17 @@ from chatapp.live.page_view import (
     open_conversation,
     open_version,
 )
-from chatapp.models import Assistant, Attachment, Conversation, Member, Message, Summary, ToolCall
+from chatapp.live.shown_cards import mark_shown_in_view
+from chatapp.models import (
+    Assistant,
+    Attachment,
+    Conversation,
+    Member,
+    Message,
+    Summary,
+    ToolCall,
+    Turn,
+)
 from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
@@ -267,7 +278,16 @@ def build_message_address(message: Message, element_id: str) -> str:
 
 
 def _render_messages(view: ConversationView, token: str) -> SafeString:
+    mark_shown_in_view(view)
     return SafeString("".join(fragments.render_message(each, token) for each in view.messages))
+
+
+def _render_more_requests(request: MemberRequest, view: ConversationView, token: str) -> SafeString:
+    """Render an attention check beside a request that waits in this chat. In others, nothing is
+    looked up."""
+    waits = view.live_turn is not None and view.live_turn.state == Turn.State.WAITING
+    check = find_for_chat(request.user, view.conversation.pk) if waits else None
+    return SafeString(render_for_chat(check, token))
 
 
 def render_chat(
@@ -317,6 +337,7 @@ def render_chat(
         "assistant": find_assistant_of(conversation),
         "project": find_project_of(conversation),
         "messages": _render_messages(view, token),
+        "more_requests": _render_more_requests(request, view, token),
         "queue": SafeString(fragments.render_queue(conversation, queued)),
         "actions": SafeString(
             fragments.render_composer_actions(conversation, view.live_turn, token)

@@ -32,7 +32,7 @@ def bench(_bench: Bench) -> Bench:
 def service_at(url: str, **fields: Any) -> Service:
     """A service whose tools are known, and confirmed by nobody."""
     values = {"name": "shop", "title": "Shop", "allows_private_addresses": True} | fields
-    service = Service.objects.create(url=url, **values)
+    service = Service.objects.create(url=url, **{"visibility": "everyone", **values})
     async_to_sync(fetch_tools)(service)
     return service
 

@@ -122,7 +122,9 @@ def test_a_filter_names_rows_without_the_related_row(
     admin_client: Client, owner: Member, address: str, label: str
 ) -> None:
     for name, person in (("one", owner), ("other", None)):
-        Service.objects.create(name=name, url=f"https://{name}.example/mcp", owner=person)
+        Service.objects.create(
+            name=name, url=f"https://{name}.example/mcp", owner=person, visibility="everyone"
+        )
     offered = {
         words(each) for each in opened(admin_client, address).select("#changelist-filter li")
     }

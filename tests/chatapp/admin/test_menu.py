@@ -62,7 +62,11 @@ def test_the_menu_counts_what_needs_an_admin(admin_client: Client) -> None:
     error = {"kind": "refused", "message": "No.", "hint": "", "at": "2026-01-01T00:00:00+00:00"}
     for name, is_enabled in (("a", True), ("b", False)):
         Service.objects.create(
-            name=name, url="https://a.example/mcp", last_error=error, is_enabled=is_enabled
+            name=name,
+            url="https://a.example/mcp",
+            last_error=error,
+            is_enabled=is_enabled,
+            visibility="everyone",
         )
     page = open_page(admin_client, "/admin/chatapp/toolcall/")
     counts = [count.text.split()[-1] for count in page.select(".menu .count")]

@@ -37,7 +37,7 @@ def add_model() -> None:
 
 
 def add_service() -> Service:
-    return Service.objects.create(name="shop", url="https://shop.test/mcp")
+    return Service.objects.create(name="shop", url="https://shop.test/mcp", visibility="everyone")
 
 
 def confirm_tool() -> None:

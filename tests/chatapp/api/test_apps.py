@@ -48,7 +48,11 @@ def served(effects: Effects) -> Iterator[Served]:
 def gallery(transactional_db: None, served: Served) -> Service:
     """A service with an app; its tools are known and confirmed."""
     service = Service.objects.create(
-        name="gallery", url=served.url, allows_private_addresses=True, allows_apps=True
+        name="gallery",
+        url=served.url,
+        allows_private_addresses=True,
+        allows_apps=True,
+        visibility="everyone",
     )
     confirm_tools(async_to_sync(fetch_tools)(service))
     return service

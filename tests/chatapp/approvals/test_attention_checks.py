@@ -9,22 +9,27 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 
 from chatapp.accounts import personal_data
 from chatapp.approvals import attention_checks
 from chatapp.approvals.inbox import count_waiting, list_all_waiting, list_waiting
+from chatapp.consumers import parse_elements, render_elements
 from chatapp.models import (
     Approval,
     AttentionCheck,
     HousePolicy,
     LogEntry,
     Member,
+    PersonSignal,
     ToolCall,
     Turn,
 )
+from chatapp.rendering import page_values
 from chatapp.rendering.pages import fragments
 from chatapp.simulation.attention import measure_attention, sum_attention
 from tests.conftest import signed_in
+from tests.dom_tree import Element, parse
 from tests.turns import rows
 
 pytestmark = pytest.mark.django_db
@@ -292,3 +297,117 @@ def test_only_an_admin_of_policy_switches_them_on(stranger: Member) -> None:
     stranger.save()
     answered = signed_in(stranger).post("/admin/chatapp/housepolicy/1/change/", {"check_each": 9})
     assert answered.status_code == 403 and HousePolicy.current().check_each is None
+
+
+# --- in a chat ---------------------------------------------------------------------------------
+def get_waiting_call() -> ToolCall:
+    return ToolCall.objects.get(state="awaiting_approval")
+
+
+def open_chat(person: Member, call: ToolCall) -> Element:
+    html = signed_in(person).get(f"/c/{call.turn.conversation_id}/").content.decode()
+    return parse(html).one(id=page_values.MORE_ID)
+
+
+def read_frame(person: Member, call: ToolCall) -> str:
+    """What a page that is open gets."""
+    elements = parse_elements([page_values.MORE_ID])
+    return render_elements(person.pk, call.turn.conversation_id, elements)[page_values.MORE_ID]
+
+
+def test_a_chat_that_waits_for_approval_shows_it_as_a_real_request(busy: Member) -> None:
+    call = get_waiting_call()
+    shown = open_chat(busy, call)
+    check = AttentionCheck.objects.get()
+    card = shown.one("section", id=page_values.tool_call_id(check.pk))
+    assert "The assistant wants to run Share a folder" in card.text
+    assert card.one("form", action=f"/approvals/{check.pk}/decide")
+    assert "ttention check" not in shown.text
+    assert check.shown_at is not None
+    assert str(check.pk) in signed_in(busy).get("/approvals/").content.decode()
+
+
+def test_an_open_page_of_the_chat_gets_it_too(busy: Member) -> None:
+    html = read_frame(busy, get_waiting_call())
+    check = AttentionCheck.objects.get()
+    assert page_values.tool_call_id(check.pk) in html
+    assert "Share a folder" in html
+    assert AttentionCheck.objects.count() == 1
+
+
+def test_no_other_chat_and_no_other_person_sees_it(
+    check: AttentionCheck, busy: Member, stranger: Member
+) -> None:
+    other = rows.turn(busy, Turn.State.DONE)
+    done = signed_in(busy).get(f"/c/{other.conversation_id}/").content.decode()
+    assert str(check.pk) not in done
+    elements = parse_elements([page_values.MORE_ID])
+    for person, chat in ((busy, other.conversation_id), (busy, None)):
+        assert str(check.pk) not in "".join(render_elements(person.pk, chat, elements).values())
+    call = get_waiting_call()
+    assert str(check.pk) not in read_frame(stranger, call)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: HousePolicy.objects.update(check_each=None),
+        lambda: Approval.objects.filter(state="open").update(first_at=timezone.now()),
+    ],
+    ids=["off", "waits for somebody else"],
+)
+def test_otherwise_a_chat_has_none(busy: Member, change: Any) -> None:
+    change()
+    call = get_waiting_call()
+    assert open_chat(busy, call).text == ""
+    assert not AttentionCheck.objects.exists()
+
+
+def test_the_chat_says_what_it_was_for_a_few_minutes(check: AttentionCheck, busy: Member) -> None:
+    call = get_waiting_call()
+    shown_at = fragments.sign_shown_at(check.pk, timezone.now().timestamp() - 5)
+    data = {"decision": "deny", "version": check.pk.hex, "shown_at": shown_at}
+    told = signed_in(busy).post(
+        f"/approvals/{check.pk}/decide", data, headers={"HX-Request": "true"}
+    )
+    assert "This was an attention check." in told.content.decode()
+    assert "This was an attention check." in read_frame(busy, call)
+    assert "This was an attention check." in open_chat(busy, call).text
+    ToolCall.objects.filter(pk=call.pk).update(state="denied")
+    assert "This was an attention check." in read_frame(busy, call)
+    AttentionCheck.objects.update(answered_at=timezone.now() - timedelta(minutes=6))
+    assert "attention check" not in read_frame(busy, call)
+
+
+def test_pages_hear_of_it_when_it_is_placed_and_answered(check: AttentionCheck) -> None:
+    assert PersonSignal.objects.filter(person=check.person).count() == 1
+    attention_checks.answer(check, "denied")
+    assert PersonSignal.objects.filter(person=check.person).count() == 2
+
+
+# --- in the language of the person -------------------------------------------------------------
+def test_every_check_is_translated(busy: Member) -> None:
+    """All texts and all values that are words, and with the same risk."""
+    for tool in attention_checks.TOOLS:
+        AttentionCheck.objects.all().delete()
+        with override("de"):
+            found = attention_checks.place(busy)
+            assert found is not None
+            AttentionCheck.objects.filter(pk=found.pk).update(tool=tool.name)
+            found.refresh_from_db()
+            german = attention_checks.build_call(found)
+        english = attention_checks.build_call(found)
+        assert german.definition and english.definition
+        assert german.definition.title != english.definition.title == tool.title
+        assert german.definition.description != english.definition.description
+        assert (german.risk, german.reasons) == (english.risk, english.reasons)
+
+
+def test_a_german_chat_asks_in_german(busy: Member) -> None:
+    Member.objects.filter(pk=busy.pk).update(language="de")
+    shown = open_chat(Member.objects.get(pk=busy.pk), get_waiting_call())
+    check = AttentionCheck.objects.get()
+    assert check.arguments["folder"] == "Verträge"
+    assert check.arguments["share_with"] == "intake@partner-mail.example"
+    assert "Ordner freigeben" in shown.text
+    assert "Share a folder" not in shown.text

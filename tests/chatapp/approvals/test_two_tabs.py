@@ -184,7 +184,9 @@ ARGUMENTS = '{"name":"lamp"}'
 
 @pytest.fixture
 def tool(owner: Member) -> ToolDefinition:
-    service = Service.objects.create(name="things", url="https://things.example/mcp")
+    service = Service.objects.create(
+        name="things", url="https://things.example/mcp", visibility="everyone"
+    )
     made = ToolDefinition.objects.create(
         service=service, hash="h", name="label_thing", input_schema={"type": "object"}
     )

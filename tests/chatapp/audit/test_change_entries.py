@@ -63,7 +63,9 @@ def last() -> tuple[LogEntry, dict[str, Any]]:
 
 @pytest.fixture
 def service(db: None) -> Service:
-    return Service.objects.create(name="bank", url="https://bank.example/mcp")
+    return Service.objects.create(
+        name="bank", url="https://bank.example/mcp", visibility="everyone"
+    )
 
 
 @pytest.fixture
@@ -373,7 +375,12 @@ def test_what_an_admin_switches_in_a_list_is_logged_row_by_row(
     provider = ModelProvider.objects.create(slug="team", kind="openai", label="Team")
     made: list[Any] = [
         *(ChatModel.objects.create(provider=provider, name=n, is_enabled=was) for n in "ab"),
-        *(Service.objects.create(name=n, url="https://x.example", is_enabled=was) for n in "ab"),
+        *(
+            Service.objects.create(
+                name=n, url="https://x.example", is_enabled=was, visibility="everyone"
+            )
+            for n in "ab"
+        ),
     ]
     kind = "model.changed" if "chatmodel" in page else "service.changed"
     chosen = made[:2] if "chatmodel" in page else made[2:]

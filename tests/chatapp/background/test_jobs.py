@@ -38,8 +38,12 @@ def test_signals_that_every_process_has_seen_are_deleted(owner: Member) -> None:
 
 
 def test_old_traces_are_dropped_also_of_services_that_nobody_uses() -> None:
-    quiet = Service.objects.create(name="quiet", url="https://quiet.example/")
-    off = Service.objects.create(name="off", url="https://off.example/", is_enabled=False)
+    quiet = Service.objects.create(
+        name="quiet", url="https://quiet.example/", visibility="everyone"
+    )
+    off = Service.objects.create(
+        name="off", url="https://off.example/", is_enabled=False, visibility="everyone"
+    )
     for service in (quiet, off):
         Exchange.objects.create(service=service, operation="x", operation_id=uuid.uuid4())
     Exchange.objects.update(created_at=timezone.now() - timedelta(days=15))

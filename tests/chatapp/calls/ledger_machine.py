@@ -65,7 +65,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.world.__enter__()
         self.person = Member.objects.create_user(f"owner-{uuid.uuid4().hex[:8]}")
         self.service = Service.objects.create(
-            name=f"things-{uuid.uuid4().hex[:8]}", url="https://things.example/mcp"
+            name=f"things-{uuid.uuid4().hex[:8]}",
+            url="https://things.example/mcp",
+            visibility="everyone",
         )
         self.catalogue = Catalogue(tools={name: self._tool(name) for name in TOOLS})
         self.turn = intake.receive(self.person, None, text="Tidy up", model="demo:assistant")

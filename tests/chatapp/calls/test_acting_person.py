@@ -31,7 +31,11 @@ def served() -> Iterator[Served]:
 @pytest.fixture
 def box(transactional_db: None, served: Served) -> Service:
     service = Service.objects.create(
-        name="box", url=served.url, allows_private_addresses=True, authentication="headers"
+        name="box",
+        url=served.url,
+        allows_private_addresses=True,
+        authentication="headers",
+        visibility="everyone",
     )
     credentials.set_headers(service, {"X-Who": "{user.username}", "X-Where": "{conversation.id}"})
     return service

@@ -51,7 +51,13 @@ def served(peer: Web) -> Iterator[Served]:
 
 @pytest_asyncio.fixture
 async def web(runtime: EngineRuntime, served: Served) -> Service:
-    made = {"name": "web", "url": served.url, "allows_private_addresses": True, "is_open": True}
+    made = {
+        "name": "web",
+        "url": served.url,
+        "allows_private_addresses": True,
+        "is_open": True,
+        "visibility": "everyone",
+    }
     service = await in_database(lambda: Service.objects.create(**made))
     await fetch_tools(service)
     await in_database(lambda: confirm_tools(list_current_tools(service)))

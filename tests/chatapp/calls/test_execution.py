@@ -51,7 +51,9 @@ def gate() -> Iterator[Gate]:
 
 @pytest.fixture
 def service(_served: Served, gate: Gate, transactional_db: None) -> Service:
-    made = Service.objects.create(name="gate", url=_served.url, allows_private_addresses=True)
+    made = Service.objects.create(
+        name="gate", url=_served.url, allows_private_addresses=True, visibility="everyone"
+    )
     for name in ("read_at_once", "read_held", "read_telling"):
         ToolDefinition.objects.create(
             service=made, name=name, hash=f"hash-of-{name}", input_schema={"type": "object"}

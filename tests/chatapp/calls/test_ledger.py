@@ -25,7 +25,9 @@ State = ToolCall.State
 @pytest.fixture
 def call(turn: Turn) -> ToolCall:
     """An approved call of a tool that an admin marked as safe to repeat."""
-    service = Service.objects.create(name="shop", url="https://shop.example/mcp")
+    service = Service.objects.create(
+        name="shop", url="https://shop.example/mcp", visibility="everyone"
+    )
     definition = ToolDefinition.objects.create(service=service, name="read_order", hash="h")
     ToolSetting.objects.create(
         service=service, name="read_order", is_safe_to_repeat=True, confirmed_hash="h"

@@ -60,7 +60,7 @@ def grant(call: ToolCall) -> None:
     decisions.grant(call, by=person, binding=call.approval.binding, shown_at=None)
 
 
-async def test_a_service_that_answers_is_added_for_all(
+async def test_a_service_that_answers_is_added_for_admins_until_one_chooses(
     runtime: EngineRuntime, turn: Turn, peer: Served
 ) -> None:
     call = await allowed(
@@ -70,8 +70,9 @@ async def test_a_service_that_answers_is_added_for_all(
     added = await in_database(Service.objects.get, name="asker")
     assert (added.title, added.authentication, added.is_trusted) == ("The asker", "none", False)
     assert added.is_open, "what it returns may be written by strangers"
-    assert added.visibility == Service.Visibility.EVERYONE
+    assert (added.visibility, added.owner) == (Service.Visibility.PRIVATE, None)
     assert "is added with" in read_last_outcome()
+    assert "Only admins can use it" in read_last_outcome()
     entries = LogEntry.objects.filter(data__contains=peer.url)
     by = await in_database(lambda: set(entries.values_list("kind", "actor_name")))
     assert (LogEntry.Kind.SERVICE.value, "owner") in by

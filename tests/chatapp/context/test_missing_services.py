@@ -30,7 +30,7 @@ def a_service(name: str = "memos", **fields: Any) -> Service:
     """A stored service with one tool, whose list was read a moment ago."""
     fresh = timezone.now() + timedelta(hours=1)
     values = {"url": "https://nowhere.invalid/mcp", "tools_fresh_until": fresh} | fields
-    service = Service.objects.create(name=name, **values)
+    service = Service.objects.create(name=name, **{"visibility": "everyone", **values})
     ToolDefinition.objects.create(service=service, hash=f"{name} list", name="list")
     return service
 

@@ -35,6 +35,7 @@ def test_the_first_start_offers_the_service_with_confirmed_tools_and_notes() -> 
     seed()
     service = demo_service()
     assert service.is_enabled
+    assert service.visibility == Service.Visibility.EVERYONE
     assert service.url == URL
     assert "demo" in service.title.lower() and "demo" in service.description.lower()
     assert set(current_hashes()) == EVERY_TOOL
@@ -122,7 +123,9 @@ def test_a_tool_that_a_new_release_changed_is_confirmed_again(
 
 
 def test_another_service_of_that_name_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
-    Service.objects.create(name=NAME, url="https://notes.example/mcp", title="Ours")
+    Service.objects.create(
+        name=NAME, url="https://notes.example/mcp", title="Ours", visibility="everyone"
+    )
     seed()
     assert demo_service().url == "https://notes.example/mcp"
     assert not ToolSetting.objects.exists()
@@ -134,7 +137,7 @@ async def test_what_is_confirmed_is_exactly_what_the_service_says_over_http(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("COUNTERSIGN_PORT", raising=False)
-    service = await Service.objects.acreate(name=NAME, url=URL)
+    service = await Service.objects.acreate(name=NAME, url=URL, visibility="everyone")
     listed = await tools.list_tools(service)
     written = json.dumps([asdict(tool) for tool in listed], indent=2, ensure_ascii=False)
     assert listed == list_own_tools(), f"chatapp/demo/tools.json should be:\n{written}"

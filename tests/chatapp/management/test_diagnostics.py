@@ -61,7 +61,7 @@ def faults(findings: list[Finding]) -> list[str]:
 
 
 def service(name: str = "wiki", url: str = "https://wiki.example/mcp", **more: Any) -> Service:
-    return Service.objects.create(name=name, url=url, **more)
+    return Service.objects.create(name=name, url=url, **{"visibility": "everyone", **more})
 
 
 def test_an_installation_in_order_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:

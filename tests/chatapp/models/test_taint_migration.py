@@ -13,7 +13,9 @@ migration = importlib.import_module("chatapp.migrations.0028_taint_of_calls_and_
 
 
 def test_what_strangers_may_have_written_is_marked(owner: Member) -> None:
-    mail = Service.objects.create(name="mail", url="https://mail.example/mcp", is_open=True)
+    mail = Service.objects.create(
+        name="mail", url="https://mail.example/mcp", is_open=True, visibility="everyone"
+    )
     turn = rows.turn(owner, Turn.State.DONE)
     told = {"content": [], "structured": {"tainted_by": "forum"}}
     own: dict[str, Any] = {"tool_id": "recall", "tool_name": "recall", "service": None}

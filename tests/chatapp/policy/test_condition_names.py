@@ -13,7 +13,9 @@ PAY = {"type": "object", "properties": {"recipient": {}, "amount": {}}}
 
 
 def make_service(name: str, **schemas: Any) -> Service:
-    service = Service.objects.create(name=name, url=f"https://{name}.example/mcp")
+    service = Service.objects.create(
+        name=name, url=f"https://{name}.example/mcp", visibility="everyone"
+    )
     for tool, schema in schemas.items():
         ToolDefinition.objects.create(
             service=service, name=tool, hash=f"{name}-{tool}", input_schema=schema

@@ -50,7 +50,9 @@ def test_without_rows_it_is_the_defaults(person: Member) -> None:
 
 
 def test_every_row_and_each_of_its_values_counts(person: Member) -> None:
-    service = Service.objects.create(name="files", url="https://files.example")
+    service = Service.objects.create(
+        name="files", url="https://files.example", visibility="everyone"
+    )
     two = SecondSignature.objects.create(
         name="Two",
         approvers=Group.objects.create(name="Approvers"),
@@ -108,7 +110,9 @@ def test_a_change_counts_at_once(person: Member) -> None:
 
 
 def test_a_lapsed_and_a_revoked_consent_do_not_count(person: Member) -> None:
-    service = Service.objects.create(name="files", url="https://files.example")
+    service = Service.objects.create(
+        name="files", url="https://files.example", visibility="everyone"
+    )
     given = {"person": person, "service": service, "endpoint": service.endpoint}
     old = Consent.objects.create(**given, scope="always", definitions={"a": "b"})
     Consent.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=91))

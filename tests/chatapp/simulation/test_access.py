@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from chatapp.models import Consent, HousePolicy, Member, PolicyRule, ToolLimit
+from chatapp.calls.own_tool_calls import decide_core_call
+from chatapp.models import Consent, HousePolicy, Member, PolicyRule, ToolCall, ToolLimit
 from chatapp.permissions import reasons
+from chatapp.policy.stored_policy import load_policy
 from chatapp.simulation import access
 from chatapp.simulation.manual_runs import judge
+from chatapp.tools.core import CORE_TOOLS
+from chatapp.tools.core_catalogue import may_use
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.services.sharing import explain_refusal
 from tests.turns import rows
@@ -20,7 +24,9 @@ NAMES = ("find_note", "update_note", "delete_note")
 
 @pytest.fixture
 def shop(owner: Member) -> Service:
-    service = Service.objects.create(name="shop", url="https://shop.example/mcp")
+    service = Service.objects.create(
+        name="shop", url="https://shop.example/mcp", visibility="everyone"
+    )
     for name in NAMES:
         made = ToolDefinition.objects.create(
             service=service, hash=name, name=name, input_schema={"type": "object"}
@@ -97,6 +103,62 @@ def test_a_group_stands_for_somebody_who_is_only_in_it(
     shop.save()
     closed = access.judge_groups(shop, tools, [group])
     assert {cell.outcome for row in closed for cell in row.cells} == {"none"}
+
+
+# --- built-in tools ------------------------------------------------------------------------------
+def test_each_built_in_tool_is_judged_as_a_call_of_it_is(
+    owner: Member, stranger: Member, admin: Member
+) -> None:
+    """By the same code, with the same policy, in both modes."""
+    group = Group.objects.create(name="Support")
+    owner.groups.add(group)
+    rule = PolicyRule.objects.create(name="No", effect="deny", is_core=True, tool="remember")
+    rule.groups.add(group)
+    ToolLimit.objects.create(is_core=True, tool="recall", calls=0, group=group)
+    tools, people = access.load_own_tools(), [owner, stranger, admin]
+    assert {tool.name for tool in tools} == set(CORE_TOOLS)
+    for mode in ("act", "plan"):
+        found = access.judge_own_for_people(tools, people, mode)
+        for row, person in zip(found, people, strict=True):
+            for cell, tool in zip(row.cells, tools, strict=True):
+                turn = rows.turn(person, state="done")
+                turn.conversation.mode = mode
+                call = ToolCall(turn=turn, step=1, position=0, tool_id=tool.name, arguments="{}")
+                decision, _risk = decide_core_call(
+                    turn, call, tool.core, person, load_policy(person, None)
+                )
+                is_open = may_use(person, tool.core)
+                assert cell.decision == (decision if is_open else None), (mode, person, tool.name)
+    outcomes = {
+        (row.person, tool.name): cell.outcome
+        for row in access.judge_own_for_people(tools, people)
+        for tool, cell in zip(tools, row.cells, strict=True)
+    }
+    assert outcomes[owner, "remember"] == "refused"
+    assert outcomes[stranger, "remember"] != "refused"
+    assert (outcomes[owner, "recall"], outcomes[stranger, "recall"]) == ("asks", "runs")
+    assert outcomes[owner, "add-service"] == "none"
+    assert outcomes[admin, "add-service"] == "asks"
+
+
+def test_a_group_stands_for_a_member_without_rights_also_for_built_in_tools(
+    owner: Member,
+) -> None:
+    group = Group.objects.create(name="Support")
+    owner.groups.add(group)
+    rule = PolicyRule.objects.create(name="No", effect="deny", is_core=True, tool="remember")
+    rule.groups.add(group)
+    tools = access.load_own_tools()
+    of_group, of_nobody = access.judge_own_for_groups(tools, [group])
+    [of_owner] = access.judge_own_for_people(tools, [owner])
+    assert of_group.cells == of_owner.cells != of_nobody.cells
+
+
+def test_built_in_tools_are_found_by_what_they_do() -> None:
+    tools = access.load_own_tools()
+    deleting = access.choose_tools(tools, "deletes")
+    assert [tool.name for tool in deleting] == ["forget"]
+    assert {"add-service", "forget"} <= {t.name for t in access.choose_tools(tools, "changes")}
 
 
 def test_tools_that_delete_are_found_also_if_an_admin_lowered_their_risk(shop: Service) -> None:

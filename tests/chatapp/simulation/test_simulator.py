@@ -305,7 +305,9 @@ def test_only_the_asked_for_past_is_replayed(
 ) -> None:
     past([owner], service, 3)
     past([stranger], service, 6)
-    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    other = Service.objects.create(
+        name="other", url="https://other.example/mcp", visibility="everyone"
+    )
     assert replayed(person=owner).calls == 3
     assert replayed(service=other).calls == 0
     assert replayed(service=service).calls == 9

@@ -1,15 +1,24 @@
 """Rules are suggested only for what people always approved, and only as drafts."""
 
+import re
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Approval, Member, PolicyRule, ToolCall, Turn
-from chatapp.simulation.suggestions import LEAST_APPROVALS, Suggestion, list_suggestions
+from chatapp.simulation.suggestions import (
+    LEAST_APPROVALS,
+    TOOLS_PER_PAGE,
+    Scope,
+    Suggestion,
+    SuggestionPage,
+    find_suggestions,
+)
 from mcpconfig.services.tool_definitions import confirm_tools
 from tests.conftest import signed_in
 from tests.turns import rows
@@ -36,9 +45,13 @@ def ask(
     return call
 
 
-def suggest(*, compares_values: bool = True) -> list[Suggestion]:
+def find(page: int = 1, *, compares_values: bool = True) -> SuggestionPage:
     since = timezone.now() - timedelta(days=30)
-    return list_suggestions(since, compares_values=compares_values)
+    return find_suggestions(since, compares_values=compares_values, page=page)
+
+
+def suggest(*, compares_values: bool = True) -> list[Suggestion]:
+    return find(compares_values=compares_values).rows
 
 
 def test_a_tool_that_was_always_approved_is_suggested_with_what_its_calls_had_in_common(
@@ -161,14 +174,139 @@ def test_the_rule_that_saves_most_comes_first_and_says_how_much(owner: Member) -
     ]
 
 
-def test_of_many_tools_only_so_many_are_compared(
-    owner: Member, django_assert_max_num_queries: Any
+def test_all_tools_that_qualify_are_on_some_page(
+    owner: Member, django_assert_max_num_queries: Any, admin_client: Client
 ) -> None:
-    for number in range(15):
+    for number in range(TOOLS_PER_PAGE + 3):
         for _ in range(LEAST_APPROVALS):
-            ask(owner, {}, risk="high", tool_name=f"tool_{number}")
+            ask(owner, {}, tool_name=f"tool_{number:02}")
     with django_assert_max_num_queries(10):
-        assert suggest() == []
+        first = find()
+    assert (len(first.rows), first.number, first.pages) == (TOOLS_PER_PAGE, 1, 2)
+    second = find(2)
+    names = [each.tool for each in (*first.rows, *second.rows)]
+    assert names == [f"tool_{number:02}" for number in range(TOOLS_PER_PAGE + 3)]
+    assert find(99).number == 2
+    page = admin_client.get(QUESTIONS, {"days": "30"}).content.decode()
+    assert "tool_07" in page and "tool_08" not in page.split("By tool")[0]
+    (more,) = re.findall(r'<a href="([^"]*)">More suggestions</a>', page)
+    assert "days=30" in more
+    html = admin_client.get(f"{QUESTIONS}{more.replace('&amp;', '&')}").content.decode()
+    assert "Previous suggestions" in html and "More suggestions" not in html
+
+
+def test_a_page_of_tools_that_are_no_suggestions_leads_on(
+    owner: Member, admin_client: Client
+) -> None:
+    for number in range(TOOLS_PER_PAGE + 1):
+        for _ in range(LEAST_APPROVALS + 1):
+            ask(owner, {}, risk="high", tool_name=f"tool_{number:02}")
+    for _ in range(LEAST_APPROVALS):
+        ask(owner, {}, tool_name="note")
+    assert find().rows == []
+    html = admin_client.get(QUESTIONS).content.decode()
+    assert "no rule is suggested for them" in html and "More suggestions" in html
+    assert [each.tool for each in find(2).rows] == ["note"]
+
+
+# --- whom a rule is for --------------------------------------------------------------------------
+def make_group(name: str, *people: Member) -> Group:
+    group = Group.objects.create(name=name)
+    group.user_set.add(*people)
+    return group
+
+
+def approve(person: Member, count: int = LEAST_APPROVALS, **values: Any) -> None:
+    for _ in range(count):
+        ask(person, {"to": "ops@example.com"}, **values)
+
+
+def test_the_rule_is_for_the_smallest_group_with_all_who_approved(
+    admin_client: Client, owner: Member, stranger: Member, admin: Member
+) -> None:
+    extra = Member.objects.create_user("extra")
+    make_group("Everybody", owner, stranger, admin, extra)
+    make_group("Three", owner, stranger, extra)
+    support = make_group("Support", owner, stranger)
+    make_group("Sales", admin)
+    definition = rows.definition(properties={"to": {"type": "string"}})
+    confirm_tools([definition])
+    approve(owner, 6, definition=definition)
+    approve(stranger, 6, definition=definition)
+    (found,) = suggest()
+    assert [group.name for group in found.scope.groups] == ["Support"]
+    assert (found.scope.members, len(found.scope.approvers), found.approved) == (2, 2, 12)
+    html = admin_client.get(QUESTIONS).content.decode()
+    assert "<bdi>Support</bdi>" in html and "approved by 2 of 2 members" in html
+    added: Any = admin_client.get(f"/admin/chatapp/policyrule/add/?{found.build_query()}&name=x")
+    groups = added.context["adminform"].form["groups"].value()
+    assert [str(each) for each in groups] == [str(support.pk)]
+    tried: Any = admin_client.get(
+        f"/admin/chatapp/policyrule/simulator/?{found.build_query('rule-')}"
+    )
+    assert tried.context["found"].calls == 12
+    assert [(each.would, each.calls) for each in tried.context["changes"]] == [("allow", 12)]
+
+
+def test_a_few_groups_cover_those_who_approved_together(
+    owner: Member, stranger: Member, admin: Member
+) -> None:
+    Member.objects.create_user("extra")
+    make_group("Support", owner)
+    make_group("Sales", stranger)
+    approve(owner, 5)
+    approve(stranger, 5)
+    (found,) = suggest()
+    assert {group.name for group in found.scope.groups} == {"Support", "Sales"}
+
+
+def test_if_everybody_approved_the_rule_is_for_everybody(
+    owner: Member, stranger: Member, admin: Member
+) -> None:
+    make_group("Support", owner, stranger, admin)
+    for person in (owner, stranger, admin):
+        approve(person, 4)
+    (found,) = suggest()
+    assert (found.scope.groups, found.scope.is_wide) == ((), False)
+
+
+def test_a_rule_that_no_group_narrows_says_that_few_approved(
+    admin_client: Client, owner: Member, stranger: Member
+) -> None:
+    approve(owner)
+    (found,) = suggest()
+    assert (found.scope.groups, found.scope.is_wide) == ((), True)
+    html = " ".join(admin_client.get(QUESTIONS).content.decode().split())
+    assert "approved by 1 of 3 members" in html
+    assert "No groups have just these members." in html
+
+
+def test_a_group_that_approved_everything_is_suggested_although_others_did_not(
+    owner: Member, stranger: Member
+) -> None:
+    """The calls of the others say nothing about the rule's condition or what it saves."""
+    make_group("Support", owner)
+    make_group("Both", owner, stranger)
+    approve(owner)
+    ask(stranger, {"to": "other@example.com"}, State.DENIED)
+    ask(stranger, {"to": "other@example.com"})
+    (found,) = suggest()
+    assert [group.name for group in found.scope.groups] == ["Support"]
+    assert (found.approved, found.condition) == (10, 'to == "ops@example.com"')
+
+
+def test_a_rule_for_one_group_leaves_the_others_suggestions(
+    owner: Member, stranger: Member
+) -> None:
+    support, sales = make_group("Support", owner), make_group("Sales", stranger)
+    approve(owner)
+    rule = PolicyRule.objects.create(
+        name="Notes", effect="allow", tool="delete_note", service=rows.service()
+    )
+    rule.groups.add(support)
+    assert suggest() == []
+    rule.groups.set([sales])
+    assert [group.name for group in suggest()[0].scope.groups] == ["Support"]
 
 
 # --- the page ----------------------------------------------------------------------------------
@@ -207,7 +345,13 @@ def test_values_of_calls_are_kept_from_an_admin_who_may_not_view_calls(
 
 def test_the_query_of_a_suggestion_names_the_fields_of_a_rule() -> None:
     found = Suggestion(
-        service_id=7, service="Mail", tool="send", risk="low", approved=9, condition='to == "a&b"'
+        service_id=7,
+        service="Mail",
+        tool="send",
+        risk="low",
+        approved=9,
+        condition='to == "a&b"',
+        scope=Scope(members=1, approvers=frozenset({1})),
     )
     fields = {name: values[0] for name, values in parse_qs(found.build_query("rule-")).items()}
     assert fields == {

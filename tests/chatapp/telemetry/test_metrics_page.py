@@ -198,7 +198,9 @@ def test_names_are_bounded() -> None:
 
 
 def test_a_private_service_has_no_name_in_labels(owner: Any) -> None:
-    shared = Service(name="weather", url="https://weather.example/mcp")
-    own = Service(name="my-diary", url="https://diary.example/mcp", owner=owner)
+    shared = Service(name="weather", url="https://weather.example/mcp", visibility="everyone")
+    own = Service(
+        name="my-diary", url="https://diary.example/mcp", owner=owner, visibility="everyone"
+    )
     labels = [metrics.label_service(each) for each in (shared, own, None)]
     assert labels == ["weather", "own", "none"]

@@ -145,7 +145,7 @@ def fresh_service(name: str, *tools: str, **fields: Any) -> Service:
         name=name,
         url="https://nowhere.invalid/mcp",
         tools_fresh_until=timezone.now() + timedelta(hours=1),
-        **fields,
+        **{"visibility": "everyone", **fields},
     )
     for tool in tools:
         ToolDefinition.objects.create(service=service, hash=f"{name} {tool}", name=tool)
@@ -244,7 +244,9 @@ def test_a_list_that_is_too_old_is_read_from_the_service(owner: Member) -> None:
     server.tool()(list_memos)
     server.tool()(delete_memo)
     with Served(server.streamable_http_app()) as peer:
-        service = Service.objects.create(name="memos", url=peer.url, allows_private_addresses=True)
+        service = Service.objects.create(
+            name="memos", url=peer.url, allows_private_addresses=True, visibility="everyone"
+        )
         ToolDefinition.objects.create(service=service, hash="old", name="gone_tool")
         catalogue = offered(owner)
     assert catalogue.notices == ()
@@ -271,7 +273,9 @@ async def refusing(scope: Any, receive: Any, send: Any) -> None:
 @stored
 def test_what_a_service_says_when_it_refuses_stays_out_of_the_notices(owner: Member) -> None:
     with Served(refusing) as peer:
-        Service.objects.create(name="rude", url=peer.url, allows_private_addresses=True)
+        Service.objects.create(
+            name="rude", url=peer.url, allows_private_addresses=True, visibility="everyone"
+        )
         catalogue = offered(owner)
     assert catalogue.notices == (
         "The tools of “rude” cannot be used now. The service refused to list its tools.",

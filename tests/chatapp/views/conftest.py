@@ -33,7 +33,11 @@ def room(_room: Served, doors: ReadSwitch, transactional_db: Any, settings: Any)
     settings.MCP_TOTAL_SECONDS, settings.MCP_IDLE_SECONDS = 20, 10
     _room.arrivals.clear()
     return Service.objects.create(
-        name="room", title="Reading room", url=_room.url, allows_private_addresses=True
+        name="room",
+        title="Reading room",
+        url=_room.url,
+        allows_private_addresses=True,
+        visibility="everyone",
     )
 
 

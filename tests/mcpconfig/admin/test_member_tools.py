@@ -14,7 +14,7 @@ Visibility = Service.Visibility
 
 
 def a_service(**fields: Any) -> Service:
-    values = {"name": "wiki", "url": "https://wiki.example/mcp"} | fields
+    values = {"name": "wiki", "url": "https://wiki.example/mcp", "visibility": "everyone"} | fields
     groups = values.pop("groups", [])
     service = Service.objects.create(**values)
     service.groups.set(groups)
@@ -35,6 +35,13 @@ def test_a_service_for_everyone_is_for_every_member(
 ) -> None:
     a_service()
     assert may_use(owner, admin, stranger) == ["owner", "admin", "stranger"]
+
+
+def test_a_service_is_the_admins_until_somebody_says_for_whom(
+    owner: Member, admin: Member, stranger: Member
+) -> None:
+    Service.objects.create(name="new", url="https://new.example/mcp")
+    assert may_use(owner, admin, stranger) == ["admin"]
 
 
 def test_a_private_service_is_its_owners_alone(

@@ -64,6 +64,22 @@ def read_form(response: Any) -> dict[str, str]:
     return values
 
 
+def test_a_service_added_by_hand_is_for_admins_until_one_chooses(
+    admin_client: Client, owner: Member, admin: Member
+) -> None:
+    address = reverse("admin:mcpconfig_service_add")
+    fields = read_form(admin_client.get(address))
+    assert fields["visibility"] == "private"
+    fields |= {"name": "one", "url": "https://one.example/mcp"}
+    del fields["visibility"]
+    assert "visibility" in errors_of(admin_client.post(address, fields))
+    admin_client.post(address, fields | {"visibility": "private"})
+    service = Service.objects.get()
+    assert (service.visibility, service.owner) == ("private", None)
+    assert not Service.objects.for_member(owner).exists()
+    assert Service.objects.for_member(admin).exists()
+
+
 def test_the_form_is_in_sections(admin_client: Client) -> None:
     page = page_of(admin_client, a_service())
     headings = [text for text in _headings(page) if text in SECTIONS]
@@ -279,7 +295,7 @@ def test_a_required_secret_that_is_missing_is_refused_in_every_language(
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({}, "Every member"),
+        ({"visibility": "everyone"}, "Every member"),
         ({"visibility": "groups"}, "Members of certain groups"),
         ({"visibility": "private"}, "Admins"),
     ],

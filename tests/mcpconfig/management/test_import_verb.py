@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup, Tag
+from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
@@ -48,7 +49,7 @@ def filled(found: BeautifulSoup, **changes: Any) -> dict[str, str]:
     """What the page's form would post."""
     fields = {}
     for each in found.select("form.import input[name]"):
-        is_box = each.get("type") == "checkbox"
+        is_box = each.get("type") in ("checkbox", "radio")
         if not is_box or each.has_attr("checked"):
             fields[str(each["name"])] = str(each.get("value", "on" if is_box else ""))
     fields |= changes
@@ -73,6 +74,38 @@ def test_what_is_ticked_is_added_with_its_token(admin_client: Client) -> None:
     assert (service.is_trusted, service.is_open, service.new_tools) == (False, True, "wait")
     assert "6789" in credentials.summarize_secret(service, "bearer")
     assert CANARY.encode() not in bytes(Credential.objects.get().bearer)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "visibility"),
+    [({}, "private"), ({"access": "everyone"}, "everyone"), ({"access": "nonsense"}, "private")],
+)
+def test_only_admins_can_use_an_imported_service_until_one_chooses(
+    admin_client: Client, owner: Member, chosen: dict[str, str], visibility: str
+) -> None:
+    seen = preview(admin_client, WITH_TOKEN)
+    assert filled(seen)["access"] == "private"
+    admin_client.post(IMPORT, filled(seen) | chosen)
+    service = Service.objects.get()
+    assert (service.visibility, service.owner) == (visibility, None)
+    usable = Service.objects.for_member(owner)
+    assert usable.exists() == (visibility == "everyone")
+
+
+def test_an_admin_chooses_groups_for_all_that_is_imported(
+    admin_client: Client, owner: Member
+) -> None:
+    group = Group.objects.create(name="Editors")
+    owner.groups.add(group)
+    fields = filled(preview(admin_client, WITH_TOKEN), access="groups")
+    assert "Choose a group." in complaint(page(admin_client.post(IMPORT, fields)))
+    again = page(admin_client.post(IMPORT, fields | {"groups": "999"}))
+    assert "not one of the available choices" in complaint(again)
+    assert not Service.objects.exists()
+    assert admin_client.post(IMPORT, fields | {"groups": str(group.pk)}).status_code == 302
+    service = Service.objects.get()
+    assert (service.visibility, [*service.groups.all()]) == ("groups", [group])
+    assert Service.objects.for_member(owner).exists()
 
 
 def test_no_secret_is_on_the_page_or_in_the_log(admin_client: Client) -> None:
@@ -288,6 +321,23 @@ def test_the_command_adds_what_can_be_and_names_the_rest(file: Path) -> None:
     again = Ran("import", str(file))
     assert (again.code, "Nothing can be added." in again.err) == (1, True)
     assert Service.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "visibility"),
+    [([], "private"), (["--everyone"], "everyone"), (["--group", "Editors"], "groups")],
+)
+def test_the_command_adds_for_admins_unless_it_is_told_for_whom(
+    file: Path, db: None, words: list[str], visibility: str
+) -> None:
+    Group.objects.create(name="Editors")
+    entry = {"url": URL, "visibility": "everyone"}
+    file.write_text(servers(one=entry))  # a file opens a service to nobody
+    ran = Ran("import", str(file), *words)
+    service = Service.objects.get()
+    assert (service.visibility, service.owner) == (visibility, None)
+    assert service.groups.exists() == (visibility == "groups")
+    assert ("Only admins can use them." in ran.out) == (visibility == "private")
 
 
 def test_a_blank_is_filled_only_from_the_variable_that_is_named(

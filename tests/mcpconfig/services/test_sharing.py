@@ -27,6 +27,7 @@ def a_service(**fields: Any) -> Service:
         "name": "wiki",
         "title": "The wiki",
         "url": "https://hidden-place.example/mcp",
+        "visibility": "everyone",
     } | fields
     service = Service.objects.create(**values)
     for name in ("look", "write", "old"):

@@ -22,7 +22,9 @@ def tool(service: Service, name: str, schema: dict[str, Any] | None = None) -> N
 
 @pytest.fixture
 def shop() -> Service:
-    shop = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    shop = Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
     tool(shop, "plain")
     tool(shop, "a" * 80)
     tool(shop, "odd", {"type": "array"})
@@ -30,8 +32,18 @@ def shop() -> Service:
     tool(shop, "sly\u202e")
     tool(shop, "off")
     ToolSetting.objects.create(service=shop, name="off", is_enabled=False)
-    tool(Service.objects.create(name="closed", url="https://x.example", is_enabled=False), "gone")
-    tool(Service.objects.create(name="bank", title="Bank", url="https://b.example"), "pay")
+    tool(
+        Service.objects.create(
+            name="closed", url="https://x.example", is_enabled=False, visibility="everyone"
+        ),
+        "gone",
+    )
+    tool(
+        Service.objects.create(
+            name="bank", title="Bank", url="https://b.example", visibility="everyone"
+        ),
+        "pay",
+    )
     return shop
 
 

@@ -20,7 +20,9 @@ MOST_STATEMENTS = 25
 def number(owner: Member) -> str:
     """One thing of each kind that is called “harbour”; the number of the call."""
     Member.objects.create_user("harbour")
-    service = Service.objects.create(name="harbour", url="https://harbour.example/mcp")
+    service = Service.objects.create(
+        name="harbour", url="https://harbour.example/mcp", visibility="everyone"
+    )
     ToolDefinition.objects.create(service=service, hash="a" * 64, name="harbour_list")
     PolicyRule.objects.create(name="harbour is closed", effect="deny")
     provider = ModelProvider.objects.create(slug="port", kind="openai-chat", label="Port")

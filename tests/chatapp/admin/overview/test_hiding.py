@@ -20,7 +20,9 @@ HIDE = "/admin/hide/"
 
 @pytest.fixture
 def lost() -> Service:
-    return Service.objects.create(name="lost", url="https://lost.example/mcp", last_error=fail(401))
+    return Service.objects.create(
+        name="lost", url="https://lost.example/mcp", last_error=fail(401), visibility="everyone"
+    )
 
 
 def fail(status: int, kind: str = "refused") -> dict[str, str]:

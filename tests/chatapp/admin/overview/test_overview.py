@@ -61,7 +61,9 @@ def fail_service() -> None:
 
 
 def change_tool() -> None:
-    service = Service.objects.create(name="crm", url="https://crm.example/mcp")
+    service = Service.objects.create(
+        name="crm", url="https://crm.example/mcp", visibility="everyone"
+    )
     for name in ("delete_customer", "merge_customer"):
         ToolDefinition.objects.create(service=service, hash=name[0] * 64, name=name)
         ToolSetting.objects.create(service=service, name=name, confirmed_hash="0" * 64)
@@ -208,8 +210,11 @@ def fill(owner: Member, times: int) -> None:
             name=f"service-{times}-{number}",
             url="https://a.example/mcp",
             last_error={"kind": "x", "message": "No.", "at": "2026-01-01T00:00:00+00:00"},
+            visibility="everyone",
         )
-        other = Service.objects.create(name=f"other-{times}-{number}", url="https://b.example/mcp")
+        other = Service.objects.create(
+            name=f"other-{times}-{number}", url="https://b.example/mcp", visibility="everyone"
+        )
         ToolDefinition.objects.create(service=other, hash=f"{times}{number}", name="new_tool")
         made = rows.turn(person, Turn.State.RUNNING)
         rows.question(made, service=service)
@@ -285,7 +290,10 @@ VIEWED = [
 
 def need_sign_in() -> None:
     Service.objects.create(
-        name="drive", url="https://drive.example/mcp", authentication="oauth_shared"
+        name="drive",
+        url="https://drive.example/mcp",
+        authentication="oauth_shared",
+        visibility="everyone",
     )
 
 
@@ -307,6 +315,7 @@ def test_no_link_of_the_overview_leads_an_admin_to_a_page_that_is_closed_to_them
                 "hint": "",
                 "at": "2026-01-01T00:00:00+00:00",
             },
+            visibility="everyone",
         )
     clerk = Member.objects.create_user("clerk", password="clerk-password", is_staff=True)
     app, model = viewed.split(".")

@@ -141,7 +141,7 @@ def test_the_last_full_admin_stays(admin_client: Client, admin: Member) -> None:
 @pytest.fixture
 def shop(db: Any) -> Service:
     service = Service.objects.create(
-        name="shop", url="https://shop.example/mcp", authentication="bearer"
+        name="shop", url="https://shop.example/mcp", authentication="bearer", visibility="everyone"
     )
     credentials.set_bearer(service, "canary-token")
     return service

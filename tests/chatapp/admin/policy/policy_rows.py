@@ -12,7 +12,7 @@ TOOLS = {"read_label": "low", "change_label": "medium", "delete_label": "high"}
 
 def shop(**fields: Any) -> Service:
     """Its tools are confirmed and have the levels that their names tell."""
-    values = {"title": "Shop", "url": "https://shop.example/mcp"} | fields
+    values = {"title": "Shop", "url": "https://shop.example/mcp", "visibility": "everyone"} | fields
     service = Service.objects.create(name="shop", **values)
     for tool in TOOLS:
         ToolDefinition.objects.create(

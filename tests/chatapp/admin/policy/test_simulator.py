@@ -121,7 +121,9 @@ def test_a_draft_is_replayed_and_nothing_of_it_is_stored(
 def test_the_past_can_be_narrowed(
     admin_client: Client, service: Service, owner: Member, query: dict[str, Any], calls: str
 ) -> None:
-    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    other = Service.objects.create(
+        name="other", url="https://other.example/mcp", visibility="everyone"
+    )
     ids = {"owner": owner.pk, "other": other.pk}
     chosen = {name: ids.get(value, value) for name, value in query.items()}
     page = opened(admin_client, SIMULATOR, days=30, **chosen)
@@ -186,6 +188,38 @@ def test_who_approves_most_requests_within_two_seconds_is_called_hasty(service: 
     assert (total.granted, total.quick, total.quick_percent, total.is_hasty) == (11, 6, 55, True)
     Approval.objects.filter(state="granted").update(state="denied")
     assert not measure_ask_rate(7).total.is_hasty
+
+
+def test_the_time_to_an_answer_counts_from_when_the_card_was_shown(
+    admin_client: Client, service: Service
+) -> None:
+    """Who opens a request after an hour and approves it at once has not read it for an hour."""
+    Approval.objects.update(state="open")
+    answer("granted", 3_601, 12)
+    shown = Approval.objects.filter(state="granted")
+    for each in shown[:11]:
+        Approval.objects.filter(pk=each.pk).update(shown_at=each.created_at + timedelta(hours=1))
+    total = measure_ask_rate(7).total
+    assert (total.median_seconds, total.quick, total.is_hasty) == (1.0, 11, True)
+    assert (total.not_shown, total.answered) == (1, 12)
+    text = opened(admin_client, QUESTIONS).text
+    assert "counts from the moment when a page first showed the request" in text
+    assert "For 1 of 12 answers no page is known" in text
+    shown.update(shown_at=timezone.now())
+    assert "no page is known" not in opened(admin_client, QUESTIONS).text
+
+
+def test_the_second_approver_is_measured_from_their_own_page(
+    owner: Member, stranger: Member
+) -> None:
+    call = rows_of.question(rows_of.turn(owner))
+    Approval.objects.filter(pk=call.pk).update(
+        second=second_signature(), created_at=at(0), shown_at=at(2), first_by=owner,
+        first_at=at(5), second_shown_at=at(304), state="granted", decided_by=stranger,
+        decided_at=at(305),
+    )  # fmt: skip
+    times = {name: row[2] for name, row in asked_of(measure_ask_rate(7)).items()}
+    assert times == pytest.approx({"owner": 3.0, "stranger": 1.0}, abs=0.1)
 
 
 @pytest.mark.parametrize("address", [SIMULATOR, QUESTIONS])

@@ -17,7 +17,9 @@ ROOT = "/admin/chatapp/policyrule"
 
 @pytest.fixture
 def shop(owner: Member) -> Service:
-    service = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    service = Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
     for name in ("find_note", "delete_note"):
         ToolDefinition.objects.create(
             service=service, hash=name, name=name, input_schema={"type": "object"}
@@ -73,6 +75,52 @@ def test_the_tools_of_a_member_say_what_would_happen_and_why(
         "Refused",
         "Refused because an admin rule forbids it. Support reads",
     ]
+
+
+def read_catalogue(page: BeautifulSoup) -> dict[str, list[str]]:
+    return {
+        row.select_one("code").text: [cell.text.strip() for cell in row.select("td")]  # type: ignore[union-attr]
+        for row in page.select(".catalogue tbody tr")
+    }
+
+
+def test_the_tools_of_a_member_begin_with_the_built_in_ones(
+    admin_client: Client, owner: Member, shop: Service
+) -> None:
+    rule = PolicyRule.objects.create(name="No files", effect="deny", is_core=True)
+    PolicyRule.objects.filter(pk=rule.pk).update(tool="search-conversations")
+    page = open_page(admin_client, f"{ROOT}/as-member/?person={owner.pk}")
+    found = read_catalogue(page)
+    assert list(found)[-2:] == ["delete_note", "find_note"]
+    assert found["search-files"][0] == "Built-in tools"
+    assert found["search-files"][2] == "Runs"
+    assert "Only in chats of a project with files." in found["search-files"][3]
+    assert found["search-conversations"][2] == "Refused"
+    assert "No files" in found["search-conversations"][3]
+    assert found["add-service"][2:] == [
+        "No access",
+        "Only admins who manage services may use it.",
+    ]
+    plan = open_page(admin_client, f"{ROOT}/as-member/?person={owner.pk}&mode=plan")
+    assert read_catalogue(plan)["forget"][2] == "Refused"
+
+
+def test_who_can_asks_about_the_built_in_tools_too(
+    admin_client: Client, owner: Member, shop: Service
+) -> None:
+    page = open_page(admin_client, f"{ROOT}/who-can/")
+    (link,) = [each for each in page.select("a") if each.text == "Who can use the built-in tools?"]
+    page = open_page(admin_client, f"{ROOT}/who-can/{link['href']}")
+    assert page.select_one("option[value=built-in][selected]") is not None
+    assert "add-service" in [each.text for each in page.select(".matrix thead code")]
+    page = open_page(admin_client, f"{ROOT}/who-can/?service=built-in&tool=add-service")
+    shown = {
+        row.select_one("th").contents[0].text: row.select_one("td").text.strip()  # type: ignore[union-attr]
+        for row in page.select(".matrix tbody tr")
+    }
+    assert (shown["owner"], shown["admin"], shown["Support"]) == ("No access", "Asks", "No access")
+    none = open_page(admin_client, f"{ROOT}/who-can/?service=built-in&tool=nothing")
+    assert none.select_one("a[href*='service=built-in&kind=all']") is not None
 
 
 def test_members_are_found_by_their_names(admin_client: Client, owner: Member) -> None:

@@ -328,7 +328,7 @@ def test_one_member_gets_a_service_of_their_own(
 def test_bad_input_is_explained_and_what_was_typed_is_kept(
     admin_client: Client, shop: Shop, fields: dict[str, str], words: str
 ) -> None:
-    Service.objects.create(name="taken", url="https://one.example/mcp")
+    Service.objects.create(name="taken", url="https://one.example/mcp", visibility="everyone")
     page = Page(admin_client, shop.url)
     answer = page.save("list_orders", title="Kept title", **fields)
 

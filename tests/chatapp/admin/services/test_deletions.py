@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def service() -> Service:
-    return Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    return Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
 
 
 def open_page(client: Client, service: Service) -> Element:

@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def service() -> Service:
-    return Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    return Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
 
 
 def get(client: Client, name: str, service: Service, query: str = "") -> Element:
@@ -165,7 +167,9 @@ def test_the_members_need_the_right_to_view_members(
 
 # --- changes -------------------------------------------------------------------------------------
 def test_the_changes_are_those_of_this_service(admin_client: Client, service: Service) -> None:
-    other = Service.objects.create(name="shop-two", url="https://two.example/mcp")
+    other = Service.objects.create(
+        name="shop-two", url="https://two.example/mcp", visibility="everyone"
+    )
     for each in (service, other):
         credentials.set_bearer(each, "a-token-0123456789")
         confirm_tools(store_tools(each, [Tool(name="get", input_schema={"type": "object"})]))

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def service(db: Any) -> Service:
-    return Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    return Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
 
 
 def tool(**fields: Any) -> Tool:

@@ -30,7 +30,9 @@ def tool(name: str, **fields: Any) -> Tool:
 @pytest.fixture
 def service() -> Service:
     """A changed tool, a confirmed one, a new one with a high risk, and one that is off."""
-    made = Service.objects.create(name="shop", title="Shop", url="https://shop.example/mcp")
+    made = Service.objects.create(
+        name="shop", title="Shop", url="https://shop.example/mcp", visibility="everyone"
+    )
     confirm_tools(store_tools(made, [tool("find_order"), tool("list_orders")]))
     changed = tool("find_order", description="Find all orders of the shop.")
     store_tools(made, [changed, *map(tool, ("list_orders", "delete_order", "get_order"))])
@@ -165,7 +167,8 @@ def test_the_number_of_statements_does_not_grow(
     admin_client: Client, owner: Member, django_assert_max_num_queries: Any
 ) -> None:
     services = [
-        Service(name=f"s{number}", url=f"https://s{number}.example/mcp") for number in range(200)
+        Service(name=f"s{number}", url=f"https://s{number}.example/mcp", visibility="everyone")
+        for number in range(200)
     ]
     Service.objects.bulk_create(services)
     ToolDefinition.objects.bulk_create(
@@ -253,7 +256,9 @@ def test_a_bad_act_changes_nothing_and_says_so(
 
 
 def test_a_tool_of_another_service_is_not_touched(admin_client: Client, service: Service) -> None:
-    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    other = Service.objects.create(
+        name="other", url="https://other.example/mcp", visibility="everyone"
+    )
     store_tools(other, [tool("buy")])
     definition = other.definitions.get()
     url = reverse("admin:mcpconfig_service_act_on_tools", args=[service.pk])

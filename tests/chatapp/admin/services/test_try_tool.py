@@ -374,7 +374,9 @@ def test_a_forged_post_runs_nothing(admin: Member, shop: Service, bench: Bench) 
 
 
 def test_a_tool_of_another_service_is_not_there(admin_client: Client, shop: Service) -> None:
-    other = Service.objects.create(name="other", url="https://other.example/mcp")
+    other = Service.objects.create(
+        name="other", url="https://other.example/mcp", visibility="everyone"
+    )
     hash_ = ToolDefinition.objects.filter(service=shop)[0].hash
     address = reverse("admin:mcpconfig_service_try", args=[other.pk, hash_])
     assert admin_client.get(address).status_code == 404

@@ -41,7 +41,7 @@ def old_key(settings: LazySettings) -> str:
     key = Fernet.generate_key().decode()
     settings.ENCRYPTION_KEYS = [key]
     service = Service.objects.create(
-        name="one", url="https://one.example/mcp", authentication="bearer"
+        name="one", url="https://one.example/mcp", authentication="bearer", visibility="everyone"
     )
     credentials.set_bearer(service, CANARY)
     return key

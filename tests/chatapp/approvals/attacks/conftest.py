@@ -31,7 +31,12 @@ def served(turncoat: Turncoat) -> Iterator[Served]:
 async def world(
     runtime: EngineRuntime, turn: Turn, owner: Member, turncoat: Turncoat, served: Served
 ) -> World:
-    made = {"name": "things", "url": served.url, "allows_private_addresses": True}
+    made = {
+        "name": "things",
+        "url": served.url,
+        "allows_private_addresses": True,
+        "visibility": "everyone",
+    }
     service = await in_database(lambda: Service.objects.create(**made))
     await fetch_tools(service)
     await in_database(at_home, service)

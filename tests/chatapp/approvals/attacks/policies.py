@@ -55,7 +55,12 @@ def _server_of(service: str, *tools: Tool) -> Application:
 
 
 async def _known(name: str, served: Served) -> None:
-    made = {"name": name, "url": served.url, "allows_private_addresses": True}
+    made = {
+        "name": name,
+        "url": served.url,
+        "allows_private_addresses": True,
+        "visibility": "everyone",
+    }
     await fetch_tools(await in_database(lambda: Service.objects.create(**made)))
 
 

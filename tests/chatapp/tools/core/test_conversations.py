@@ -36,7 +36,9 @@ def turn_in(conversation: Conversation) -> Turn:
 
 def tainted(conversation: Conversation, **service: Any) -> ToolCall:
     """A call in this chat that brought words of a service that strangers write to."""
-    mail = Service.objects.create(name="mail", url="https://mail.example/mcp", is_open=True)
+    mail = Service.objects.create(
+        name="mail", url="https://mail.example/mcp", is_open=True, visibility="everyone"
+    )
     return ToolCall.objects.create(
         turn=turn_in(conversation),
         step=1,

@@ -57,6 +57,7 @@ def test_an_unknown_zone_is_refused_with_names_that_are_near(
 
 
 def service(name: str, **fields: Any) -> Service:
+    fields = {"visibility": "everyone", **fields}
     made = Service.objects.create(name=name, url="https://hidden.example/mcp?key=s3cret", **fields)
     for tool in ("read", "write"):
         ToolDefinition.objects.create(service=made, name=tool, hash=tool, input_schema={})

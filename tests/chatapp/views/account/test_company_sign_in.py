@@ -42,6 +42,7 @@ def services(company: Company) -> list[Service]:
             identity_provider=provider,
             client_id="us",
             allows_private_addresses=True,
+            visibility="everyone",
         )
         for name in ("archive", "wiki")
     ]

@@ -14,7 +14,9 @@ PLACE = "/services/told/memos/"
 
 @pytest.fixture(autouse=True)
 def memos(db: Any) -> Service:
-    service = Service.objects.create(name="memos", url="https://memos.example/mcp")
+    service = Service.objects.create(
+        name="memos", url="https://memos.example/mcp", visibility="everyone"
+    )
     for name in ("list", "search"):
         ToolDefinition.objects.create(service=service, hash=name, name=name)
     return service

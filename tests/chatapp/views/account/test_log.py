@@ -187,7 +187,9 @@ def test_a_line_names_what_changed_and_of_something_new_what_was_set(owner: Memb
 
 
 def test_a_changed_field_has_its_label_in_the_language_of_the_reader() -> None:
-    service = Service.objects.create(name="box", url="https://box.example/mcp")
+    service = Service.objects.create(
+        name="box", url="https://box.example/mcp", visibility="everyone"
+    )
     service.allows_private_addresses = True
     service.save()
     entry = LogEntry.objects.latest("position")

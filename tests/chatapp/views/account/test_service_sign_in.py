@@ -40,6 +40,7 @@ def vault(peers: tuple[Authority, Vault]) -> Service:
         url=peers[1].url,
         authentication="oauth_user",
         allows_private_addresses=True,
+        visibility="everyone",
     )
 
 

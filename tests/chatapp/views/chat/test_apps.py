@@ -26,6 +26,7 @@ def gallery() -> Service:
         url="https://gallery.example/mcp",
         allows_apps=True,
         app_origins="https://a.example",
+        visibility="everyone",
     )
 
 

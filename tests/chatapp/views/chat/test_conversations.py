@@ -93,7 +93,7 @@ def test_a_conversation_shows_what_was_said_and_where_its_frames_go_on(
     assert "What is new?" in thread.elements[0].text
     assert thread.elements[1].one("em").text == "much"
     assert (region["data-stream"], region["data-after"]) == (
-        f"/ws/c/{turn.conversation_id}/?shows=waiting,tools-button&after=",
+        f"/ws/c/{turn.conversation_id}/?shows=waiting,tools-button,more-requests&after=",
         "7",
     )
     assert page.one("h1", id=ids.TITLE_ID).text == "What is new?"

@@ -26,7 +26,11 @@ def tool(service: Service, name: str, **fields: Any) -> ToolDefinition:
 @pytest.fixture(autouse=True)
 def memos(db: Any) -> Service:
     service = Service.objects.create(
-        name="memos", title="Team memos", url="https://memos.example/mcp", description="All memos."
+        name="memos",
+        title="Team memos",
+        url="https://memos.example/mcp",
+        description="All memos.",
+        visibility="everyone",
     )
     tool(service, "search_memos", description="Find memos by their words.")
     tool(service, "delete_memo", title="Delete a memo")
@@ -35,7 +39,9 @@ def memos(db: Any) -> Service:
 
 @pytest.fixture(autouse=True)
 def wiki(db: Any) -> Service:
-    service = Service.objects.create(name="wiki", url="https://wiki.example/mcp")
+    service = Service.objects.create(
+        name="wiki", url="https://wiki.example/mcp", visibility="everyone"
+    )
     tool(service, "search")
     return service
 

@@ -206,7 +206,8 @@ def test_a_large_service_shows_its_first_tools_and_how_many_it_has_besides(
 
 def test_a_search_that_fits_many_services_shows_the_first_of_them(owner: Member) -> None:
     Service.objects.bulk_create(
-        Service(name=f"many-{n:03}", url=NOWHERE) for n in range(MAX_SERVICES + 5)
+        Service(name=f"many-{n:03}", url=NOWHERE, visibility="everyone")
+        for n in range(MAX_SERVICES + 5)
     )
     assert len(build_menu(owner, MenuRequest(query="many")).services) == MAX_SERVICES
     assert len(build_menu(owner, MenuRequest()).services) == MAX_SERVICES + 5

@@ -1,0 +1,63 @@
+"""When the card of a request was first shown to somebody who may answer it. The time to the answer
+counts from then."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import OperationalError
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from chatapp.models import Approval, Question, Review, ToolCall
+from chatapp.rendering.page_values import CallFacts, ConversationView, ToolCallView
+
+log = logging.getLogger(__name__)
+
+
+def mark_shown_in_view(view: ConversationView) -> None:
+    """Do the same for all cards of these messages."""
+    parts = (part for message in view.messages for part in message.parts)
+    mark_shown((part.call, part.facts) for part in parts if isinstance(part, ToolCallView))
+
+
+def mark_shown(cards: Iterable[tuple[ToolCall, CallFacts]]) -> None:
+    """Store that the person who asked sees these cards now. Only a card that is new to them costs
+    a statement."""
+    now = timezone.now()
+    approvals, reviews, questions = [], [], []
+    for call, facts in cards:
+        approval: Approval | None = getattr(call, "approval", None)
+        review: Review | None = getattr(call, "review", None)
+        if approval is not None and _is_new(approval) and approval.first_at is None:
+            approvals.append(approval.pk)
+        if review is not None and _is_new(review):
+            reviews.append(review.pk)
+        if facts.question is not None and _is_new(facts.question):
+            questions.append(facts.question.pk)
+    for model, new in ((Approval, approvals), (Review, reviews), (Question, questions)):
+        if new:
+            unseen: QuerySet[Any] = model._default_manager.filter(pk__in=new, shown_at=None)
+            _store(unseen, shown_at=now)
+
+
+def mark_shown_to_second(call: ToolCall) -> None:
+    """Store that somebody who may give the second signature sees the card now."""
+    approval: Approval | None = getattr(call, "approval", None)
+    if approval is None or not approval.waits_for_second or approval.second_shown_at:
+        return
+    unseen = Approval.objects.filter(pk=approval.pk, second_shown_at=None)
+    _store(unseen, second_shown_at=timezone.now())
+
+
+def _is_new(request: Approval | Review | Question) -> bool:
+    return request.state == "open" and request.shown_at is None
+
+
+def _store(unseen: QuerySet[Any], **values: Any) -> None:
+    """Store it, unless the database cannot be written: a figure must not keep a card from its
+    person."""
+    try:
+        unseen.update(**values)
+    except OperationalError:
+        log.warning("When a card was first shown could not be stored.", exc_info=True)
