@@ -41,13 +41,11 @@ from .turns.question import Question
 from .turns.trial import Trial
 from .turns.turn import JournalEvent, Step, Turn
 from .usage import Allowance, UsageOfDay
+from .worker import LastRun, Worker
 from .write_probe import WriteProbe
 
 __all__ = [
     "AccessToken",
-    "DirectoryAccount",
-    "DirectoryGroup",
-    "DirectoryToken",
     "Allowance",
     "AnswerFeedback",
     "App",
@@ -62,6 +60,9 @@ __all__ = [
     "CodeUse",
     "Consent",
     "Conversation",
+    "DirectoryAccount",
+    "DirectoryGroup",
+    "DirectoryToken",
     "File",
     "Guidance",
     "HiddenNeed",
@@ -69,6 +70,7 @@ __all__ = [
     "ImportPiece",
     "Invitation",
     "JournalEvent",
+    "LastRun",
     "ListedChat",
     "LogEntry",
     "LogHead",
@@ -120,5 +122,6 @@ __all__ = [
     "Turn",
     "UsageOfDay",
     "Webhook",
+    "Worker",
     "WriteProbe",
 ]
