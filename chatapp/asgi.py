@@ -17,11 +17,13 @@ from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 from starlette.types import Receive, Scope, Send  # noqa: E402
 
+from .background.heartbeat import Heartbeat  # noqa: E402
 from .background.worker import BackgroundWorker  # noqa: E402
 from .consumers import ConversationConsumer, NoSocket, PersonConsumer  # noqa: E402
 from .conversations.queue_sender import QueueSender  # noqa: E402
 from .demo import application as demo  # noqa: E402
 from .engine.runtime import close_engine_runtime, open_engine_runtime  # noqa: E402
+from .models import Worker  # noqa: E402
 from .server.page_handler import PageHandler  # noqa: E402
 from .server.request_bodies import limit_request_body  # noqa: E402
 from .server.runtime import current_runtime  # noqa: E402
@@ -32,6 +34,9 @@ from .views.api import mcp  # noqa: E402
 # Each delta creates and drops some thousand objects. Python's own threshold, a search for cycles
 # after every 700, takes a twentieth of the time of streaming.
 GARBAGE_OBJECTS = 50_000
+
+# How long the end of the heartbeat may wait for the database.
+END_SECONDS = 5.0
 
 pages = PageHandler()
 sockets = CookieMiddleware(
@@ -75,6 +80,12 @@ async def lifespan(receive: Receive, send: Send) -> None:
     end_with_parent()
     worker = BackgroundWorker(runs_tasks=settings.TASKS_WORKER)
     worker.start()
+    heartbeat = Heartbeat(
+        Worker.Kind.SERVER,
+        count_turns=runtime.engine.count_running,
+        runs_task=lambda: worker.is_running_task,
+    )
+    beats = asyncio.create_task(heartbeat.keep_beating())
 
     def begin_shutdown(at_once: bool) -> None:
         runtime.engine.begin_shutdown(at_once=at_once)
@@ -83,6 +94,8 @@ async def lifespan(receive: Receive, send: Send) -> None:
     with on_end_signals(begin_shutdown):
         await receive()
         await sender.close()
+        beats.cancel()
+        await asyncio.wait([beats], timeout=END_SECONDS)
         await asyncio.gather(
             close_engine_runtime(runtime, wait_seconds=settings.SHUTDOWN_SECONDS),
             worker.close(wait_seconds=settings.SHUTDOWN_SECONDS),

@@ -29,7 +29,7 @@ from .people import (
     webhooks,
 )
 from .policy import changes, policy, second_signatures
-from .services import services, tools
+from .services import exchanges, services, tools
 from .system import pages as system
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "chat_models",
     "conversations",
     "embeddings",
+    "exchanges",
     "feedback",
     "groups",
     "invitations",

@@ -25,6 +25,7 @@ from mcpconfig.values.results import canonical_json
 
 from .audit_log import read_end
 from .hash_chain import Mark, format_time
+from .last_runs import record_anchor
 
 if TYPE_CHECKING:
     from cryptography import exceptions
@@ -149,7 +150,14 @@ def write_anchor(anchor: str) -> list[str]:
 
 
 def write_to_place(place: str, anchor: str) -> str:
-    """Write the anchor to this place. Return a sentence if that failed, or an empty string."""
+    """Write the anchor to this place, and record how that ended. Return a sentence if it failed, or
+    an empty string."""
+    failure = _write_to_place(place, anchor)
+    record_anchor(describe_place(place), failure)
+    return failure
+
+
+def _write_to_place(place: str, anchor: str) -> str:
     kind = place.partition(":")[0]
     try:
         _find_writer(place)(place, anchor)

@@ -84,7 +84,8 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
             *("name", "url", "transport", "authentication", "client_id", "scopes", "is_enabled"),
             *("allows_private_addresses", "is_trusted", "is_open", "allows_apps", "app_origins"),
             *("owner_id", "visibility", "shares_tools", "new_tools", "identity_provider_id"),
-            *("guidance", "starts_on", "added_by_id"),
+            *("guidance", "starts_on", "added_by_id", "title", "description", "icon", "colour"),
+            *("reconnects", "most_retries"),
         ),
     ),
     Credential: (Kind.SERVICE, ("service_id", "bearer", "headers", "client_secret")),
@@ -94,7 +95,7 @@ WATCHED: dict[type[Model], tuple[audit_log.Kind, tuple[str, ...]]] = {
         Kind.MODELS,
         (
             *("slug", "kind", "label", "is_enabled", "base_url", "region", "key_place", "key_id"),
-            *("sealed_key", "sealed_headers", "offers_unlisted"),
+            *("sealed_key", "sealed_headers", "offers_unlisted", "position"),
         ),
     ),
     ChatModel: (Kind.MODELS, ()),

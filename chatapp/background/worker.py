@@ -35,6 +35,7 @@ class BackgroundWorker:
         self._waits_at_shutdown = True
         self._recovers_at = 0.0
         self._rests = Rests()
+        self.is_running_task = False
         self._thread = threading.Thread(target=self.run, name="background", daemon=True)
         # In batch mode the library's worker returns once no task is ready.
         self._worker = Worker(
@@ -116,4 +117,8 @@ class BackgroundWorker:
             self._recovers_at = time.monotonic() + min(60.0, settings.TASKS_MAX_SECONDS / 2)
         # The library's worker takes SQLite's write lock to look, so it is asked only when needed.
         if find_ready(DEFAULT_TASK_BACKEND_ALIAS):
-            self._worker.run()
+            self.is_running_task = True
+            try:
+                self._worker.run()
+            finally:
+                self.is_running_task = False

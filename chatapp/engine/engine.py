@@ -139,6 +139,10 @@ class Engine:
     def is_shutting_down(self) -> bool:
         return self._shutdown_began is not None
 
+    def count_running(self) -> int:
+        """Return how many turns this process moves now."""
+        return len(self._runs)
+
     def begin_shutdown(self, *, at_once: bool = False) -> None:
         """Begin nothing new. With `at_once`, `close` does not wait for what is running.
 

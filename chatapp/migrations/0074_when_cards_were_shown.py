@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatapp', '0071_admin_indexes'),
+        ('chatapp', '0073_parameters'),
     ]
 
     operations = [

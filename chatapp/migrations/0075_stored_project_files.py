@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatapp', '0073_parameters'),
+        ('chatapp', '0074_when_cards_were_shown'),
     ]
 
     operations = [

@@ -42,13 +42,11 @@ from .turns.question import Question
 from .turns.trial import Trial
 from .turns.turn import JournalEvent, Step, Turn
 from .usage import Allowance, UsageOfDay
+from .worker import LastRun, Worker
 from .write_probe import WriteProbe
 
 __all__ = [
     "AccessToken",
-    "DirectoryAccount",
-    "DirectoryGroup",
-    "DirectoryToken",
     "Allowance",
     "AnswerFeedback",
     "App",
@@ -63,6 +61,9 @@ __all__ = [
     "CodeUse",
     "Consent",
     "Conversation",
+    "DirectoryAccount",
+    "DirectoryGroup",
+    "DirectoryToken",
     "EmbeddingProgress",
     "EmbeddingSettings",
     "File",
@@ -72,6 +73,7 @@ __all__ = [
     "ImportPiece",
     "Invitation",
     "JournalEvent",
+    "LastRun",
     "ListedChat",
     "LogEntry",
     "LogHead",
@@ -124,5 +126,6 @@ __all__ = [
     "Turn",
     "UsageOfDay",
     "Webhook",
+    "Worker",
     "WriteProbe",
 ]

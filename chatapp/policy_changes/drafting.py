@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, override
 
 from chatapp.audit import audit_log
 from chatapp.models import HousePolicy, Member, PolicyChange, PolicyEdit
@@ -35,8 +35,16 @@ def needs_second_admin() -> bool:
     return HousePolicy.objects.filter(pk=HOUSE_ID, changes_need_second=True).exists()
 
 
+@transaction.atomic
 def start(author: Member | None, title: str, reason: str = "") -> PolicyChange:
-    return PolicyChange.objects.create(author=author, title=title[:TITLE_LENGTH], reason=reason)
+    change = PolicyChange.objects.create(author=author, title=title[:TITLE_LENGTH], reason=reason)
+    log_draft(change, "started")
+    return change
+
+
+def log_draft(change: PolicyChange, act: str, row: str = "") -> None:
+    """Log what was done to a draft. `row` names the row that an edit is about."""
+    log_change(audit_log.Kind.CHANGE_DRAFTED, change, act=act, row=row)
 
 
 @transaction.atomic
@@ -63,19 +71,24 @@ def store_edit(
     edit = edit or PolicyEdit(change=change, kind=kind, row_id=row_id)
     if after == before:
         if edit.pk:
+            log_draft(change, "edit removed", _name_row(edit))
             edit.delete()
     else:
         if edit.pk is None and change.edits.count() >= MOST_EDITS:
             raise Refused(TOO_MANY % {"number": MOST_EDITS})
         edit.before, edit.after = before, after
         edit.save()
+        log_draft(change, "edited", _name_row(edit))
     _forget_undone(change)
 
 
 @transaction.atomic
 def remove_edit(change: PolicyChange, by: Member, edit_id: int) -> None:
     _lock_draft(change, by)
-    change.edits.filter(pk=edit_id).delete()
+    edit = change.edits.filter(pk=edit_id).first()
+    if edit is not None:
+        log_draft(change, "edit removed", _name_row(edit))
+        edit.delete()
     _forget_undone(change)
 
 
@@ -83,6 +96,7 @@ def remove_edit(change: PolicyChange, by: Member, edit_id: int) -> None:
 def describe(change: PolicyChange, by: Member, title: str, reason: str) -> None:
     _lock_draft(change, by)
     PolicyChange.objects.filter(pk=change.pk).update(title=title, reason=reason)
+    log_draft(change, "described")
 
 
 @transaction.atomic
@@ -108,6 +122,17 @@ def reopen(change: PolicyChange, by: Member) -> None:
     if not closed.update(state=State.DRAFT, note="", **fields):
         raise Refused(_("Only a change that waits or was rejected can be opened again."), 409)
     log_change(audit_log.Kind.CHANGE_REOPENED, change)
+
+
+def _name_row(edit: PolicyEdit) -> str:
+    """Return the row of an edit for the log, whatever the language of the person."""
+    values = edit.after or edit.before or {}
+    name = values.get("name") or values.get("tool") or ""
+    with override("en"):
+        kind = str(PolicyEdit.Kind(edit.kind).label)
+    if edit.kind == PolicyEdit.Kind.HOUSE:
+        return kind
+    return f"{kind} “{name}”" if name else f"{kind} {edit.row_id or ''}".strip()
 
 
 def _lock_draft(change: PolicyChange, by: Member) -> None:

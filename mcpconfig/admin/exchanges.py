@@ -21,7 +21,7 @@ from mcpconfig.values.numbers import read_number
 from .big_lists import BigListMixin, RecentValuesFilter
 from .display import EMPTY, format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
-from .operation_page import show_operation
+from .operation_page import HIDDEN, Lock, LockedPages, show_operation
 from .read_only import ReadOnlyMixin
 from .trace_filters import TYPED_FILTERS
 
@@ -32,7 +32,7 @@ REPLACED = {*TYPED_NAMES, "p"} - {"live"}
 
 
 @admin.register(Exchange)
-class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
+class ExchangeAdmin(BigListMixin, ReadOnlyMixin, LockedPages):
     empty_list = _lazy("No exchanges yet. Requests to services and their responses appear here.")
     list_display = (
         "moment",
@@ -51,6 +51,7 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
         *TYPED_FILTERS,
     )
     list_display_links = None
+    change_form_template = f"{FOLDER}/change_form.html"
     list_select_related = ("service",)
     exact_fields = ("operation_id", "round_id")
     search_fields = ("=operation_id", "=round_id", "rpc_method")
@@ -114,6 +115,22 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
                 response.template_name = f"{FOLDER}/_tail.html"
         return response
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Exchange | None:
+        found: Exchange | None = super().get_object(request, object_id, from_field)
+        if found is not None:
+            found.lock = self.find_lock(request, found)  # type: ignore[attr-defined]
+        return found
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Add why values are hidden, and where they can be opened."""
+        lock: Lock | None = context["original"].lock
+        context |= lock.context if lock else {}
+        return super().render_change_form(request, context, *args, **kwargs)
+
     def _has_newer(self, request: HttpRequest, since: str) -> bool:
         """Return whether there are exchanges that the page does not show. True also without the
         right to see them: the list then refuses the request."""
@@ -164,19 +181,24 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Headers"))
     def sent_headers(self, exchange: Exchange) -> SafeString | str:
-        return render_json(exchange.request_headers)
+        return _hide(exchange) or render_json(exchange.request_headers)
 
     @admin.display(description=_lazy("Headers"))
     def received_headers(self, exchange: Exchange) -> SafeString | str:
-        return render_json(exchange.response_headers)
+        return _hide(exchange) or render_json(exchange.response_headers)
 
     @admin.display(description=_lazy("Body"))
     def sent_body(self, exchange: Exchange) -> SafeString | str:
-        return render_body(exchange.request_body, exchange.request_bytes)
+        return _hide(exchange) or render_body(exchange.request_body, exchange.request_bytes)
 
     @admin.display(description=_lazy("Body"))
     def received_body(self, exchange: Exchange) -> SafeString | str:
-        return render_body(exchange.response_body, exchange.response_bytes)
+        return _hide(exchange) or render_body(exchange.response_body, exchange.response_bytes)
+
+
+def _hide(exchange: Exchange) -> str:
+    """Return what stands in place of values that this admin may not see."""
+    return HIDDEN if getattr(exchange, "lock", None) else ""
 
 
 def _render_filter_link(field: str, value: Any) -> SafeString:

@@ -100,12 +100,15 @@ def show_import(pages: ServicePages, request: HttpRequest) -> HttpResponse:
 def download_services(pages: ServicePages, request: HttpRequest) -> HttpResponse:
     if not pages.has_view_permission(request):
         raise PermissionDenied
+    pages.note_download("mcp-servers.json")
     return _make_download(
         JsonResponse(build_mcp_servers(), json_dumps_params=JSON_STYLE), "mcp-servers.json"
     )
 
 
-def download_server_json(request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
+def download_server_json(
+    pages: ServicePages, request: HttpRequest, chosen: QuerySet[Service]
+) -> HttpResponse | None:
     """Return one `server.json`, or a ZIP file with a folder for each of several services."""
     files = {service.name: build_server_json(service) for service in list_exportable(chosen)}
     if not files:
@@ -113,6 +116,7 @@ def download_server_json(request: HttpRequest, chosen: QuerySet[Service]) -> Htt
             request, _("Nothing to export. Built-in and private services are not exported.")
         )
         return None
+    pages.note_download(f"server.json: {', '.join(files)}")
     if len(files) == 1:
         [file] = files.values()
         return _make_download(JsonResponse(file, json_dumps_params=JSON_STYLE), "server.json")

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Min
+from django.db.models import Min, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -21,12 +21,45 @@ from mcpconfig.models import Exchange
 from .display import format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
 
+HIDDEN = "…"
 MOST_EXCHANGES = 100
 MOST_OPERATIONS = 50
 # The width of the waterfall in units of its drawing.
 WIDTH = 1_000
 # Shorter ones would not be seen.
 LEAST_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """Why an admin may not see what exchanges sent and received, and where they can be opened. The
+    chat decides that; without it nothing is locked."""
+
+    owner: str = ""
+    open_address: str = ""
+    is_removed: bool = False
+
+    @property
+    def context(self) -> dict[str, object]:
+        """What the template about hidden values expects."""
+        return {
+            "owner": self.owner,
+            "open_address": self.open_address,
+            "lacks_right": not self.open_address and not self.is_removed,
+            "was_removed": self.is_removed,
+        }
+
+
+class LockedPages(admin.ModelAdmin):
+    """The pages of exchanges, for the chat to lock those of other people's calls."""
+
+    def find_lock(self, request: HttpRequest, exchange: Exchange) -> Lock | None:
+        """Return why this admin may not see what the exchange sent and received."""
+        return None
+
+    def limit_searched(self, request: HttpRequest) -> Q:
+        """Return which exchanges a search for a text may look into."""
+        return Q()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +92,7 @@ class Sibling:
 
 
 def show_operation(
-    pages: "admin.ModelAdmin[Exchange]", request: HttpRequest, operation_id: uuid.UUID
+    pages: LockedPages, request: HttpRequest, operation_id: uuid.UUID
 ) -> HttpResponse:
     if not pages.has_view_permission(request):
         raise PermissionDenied
@@ -69,7 +102,9 @@ def show_operation(
         raise Http404("No such operation.")
     first = exchanges[0]
     may_try = request.user.has_perm("mcpconfig.change_service")
-    spans, milliseconds = _build_spans(exchanges, _find_definitions(exchanges) if may_try else {})
+    lock = pages.find_lock(request, first)
+    definitions = _find_definitions(exchanges) if may_try and lock is None else {}
+    spans, milliseconds = _build_spans(exchanges, definitions, is_locked=lock is not None)
     context = {
         **admin.site.each_context(request),
         "opts": Exchange._meta,
@@ -80,6 +115,7 @@ def show_operation(
         "milliseconds": milliseconds,
         "spans": spans,
         "siblings": _list_siblings(first),
+        **(lock.context if lock else {}),
     }
     return TemplateResponse(request, "admin/mcpconfig/exchange/operation.html", context)
 
@@ -99,7 +135,7 @@ def _find_definitions(exchanges: Sequence[Exchange]) -> Mapping[str, str]:
 
 
 def _build_spans(
-    exchanges: Sequence[Exchange], definitions: Mapping[str, str]
+    exchanges: Sequence[Exchange], definitions: Mapping[str, str], *, is_locked: bool
 ) -> tuple[list[Span], int]:
     """Return the exchanges in the order of their start, and how long all took in milliseconds."""
     timed = sorted(((_get_start(each), each) for each in exchanges), key=lambda pair: pair[0])
@@ -107,13 +143,23 @@ def _build_spans(
     begun = [round((at - start).total_seconds() * 1_000) for at, _each in timed]
     whole = max(at + each.duration_ms for at, (_start, each) in zip(begun, timed, strict=True))
     spans = [
-        _build_span(number, each, at, max(whole, 1), definitions.get(each.tool, ""))
+        _build_span(
+            number,
+            each,
+            at,
+            max(whole, 1),
+            definitions.get(each.tool, ""),
+            hidden=HIDDEN if is_locked else "",
+        )
         for number, (at, (_start, each)) in enumerate(zip(begun, timed, strict=True))
     ]
     return spans, whole
 
 
-def _build_span(number: int, exchange: Exchange, at: int, whole: int, definition: str) -> Span:
+def _build_span(
+    number: int, exchange: Exchange, at: int, whole: int, definition: str, *, hidden: str
+) -> Span:
+    """`hidden` stands in place of what was sent and received, if that is locked."""
     width = max(LEAST_WIDTH, WIDTH * exchange.duration_ms // whole)
     failed = exchange.status is None or exchange.status >= 400
     return Span(
@@ -124,10 +170,10 @@ def _build_span(number: int, exchange: Exchange, at: int, whole: int, definition
         duration_ms=exchange.duration_ms,
         x=min(WIDTH * at // whole, WIDTH - width),
         width=width,
-        sent_headers=render_json(exchange.request_headers),
-        sent_body=render_body(exchange.request_body, exchange.request_bytes),
-        received_headers=render_json(exchange.response_headers),
-        received_body=render_body(exchange.response_body, exchange.response_bytes),
+        sent_headers=hidden or render_json(exchange.request_headers),
+        sent_body=hidden or render_body(exchange.request_body, exchange.request_bytes),
+        received_headers=hidden or render_json(exchange.response_headers),
+        received_body=hidden or render_body(exchange.response_body, exchange.response_bytes),
         messages=describe_messages(exchange),
         try_address=_get_try_address(exchange, definition) if definition else "",
     )

@@ -13,6 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_http_methods
 
+from mcpconfig.models import Service
+
 URL_NAME = "mcpconfig_service_{}"
 
 
@@ -57,6 +59,13 @@ class ServicePages(admin.ModelAdmin):
 
         admin_view = self.admin_site.admin_view(require_http_methods(methods.split())(checked_view))
         return path(f"<int:pk>/{route}", admin_view, name=URL_NAME.format(name))
+
+    def note_act(self, service: Service, act: str) -> None:
+        """Called before an act that changes nothing here, such as a test. Does nothing: the chat,
+        which keeps a log, overrides it."""
+
+    def note_download(self, of: str) -> None:
+        """Called before a file with services is sent. Like `note_act`."""
 
     def render_page(
         self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200

@@ -228,9 +228,10 @@ class ServiceAdmin(ServicePages):
         description=_lazy("Export selected services as server.json"), permissions=["view"]
     )
     def export_chosen(self, request: HttpRequest, chosen: QuerySet[Service]) -> HttpResponse | None:
-        return import_export.download_server_json(request, chosen)
+        return import_export.download_server_json(self, request, chosen)
 
     def test(self, request: HttpRequest, service: Service) -> HttpResponse:
+        self.note_act(service, "tested")
         try:
             report = async_to_sync(operations.test_connection)(
                 service, acting=_get_acting_admin(request)
@@ -240,6 +241,7 @@ class ServiceAdmin(ServicePages):
         return self.render_result(request, service, _("The connection works"), report=report)
 
     def retry(self, request: HttpRequest, service: Service) -> HttpResponse:
+        self.note_act(service, "retried")
         error = async_to_sync(retry_now)(service, _get_acting_admin(request))
         if "health" in request.POST:
             return health.redirect_after_retry(request, service, error)
@@ -255,6 +257,7 @@ class ServiceAdmin(ServicePages):
         return redirect("admin:mcpconfig_service_status", service.pk)
 
     def fetch(self, request: HttpRequest, service: Service) -> HttpResponse:
+        self.note_act(service, "tools fetched")
         try:
             tools = async_to_sync(fetch_tools)(
                 service, acting=_get_acting_admin(request), refresh=True

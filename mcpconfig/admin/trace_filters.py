@@ -150,10 +150,15 @@ class AnswerFilter(TypedFilter):
 
     title, parameter_name = _lazy("text of the answer"), "said"
 
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        super().__init__(request, params, model, model_admin)
+        self.searched: Q = model_admin.limit_searched(request) if self.value() else Q()
+
     def narrow(self, request: HttpRequest, rows: Exchanges, text: str) -> Exchanges:
         newest = Exchange.objects.order_by("-pk").values_list("pk", flat=True)
         oldest = newest[SEARCHED : SEARCHED + 1].first()
         recent = rows if oldest is None else rows.filter(pk__gt=oldest)
+        recent = recent.filter(self.searched)
         return recent.filter(response_body__icontains=text)
 
 

@@ -349,12 +349,16 @@ class Service(models.Model):
     )
     known_era = models.CharField(_("MCP protocol"), max_length=20, blank=True, editable=False)
     discovery = models.JSONField(_("discovery"), null=True, editable=False)
+    # The names of what the service declared when it was detected last.
+    capabilities = models.JSONField(_("capabilities"), null=True, editable=False)
     detected_at = models.DateTimeField(_("detected at"), null=True, editable=False)
     left_out = models.JSONField(_("tools skipped when fetching"), default=list, editable=False)
     tools_listed_at = models.DateTimeField(_("tools fetched at"), null=True, editable=False)
     tools_fresh_until = models.DateTimeField(_("tools fresh until"), null=True, editable=False)
     last_success_at = models.DateTimeField(_("last success at"), null=True, editable=False)
     last_error = models.JSONField(_("last error"), null=True, editable=False)
+    # Kept when the service works again, unlike `last_error`.
+    last_failure = models.JSONField(_("last failure"), null=True, editable=False)
     retries = models.PositiveSmallIntegerField(_("retries"), default=0, editable=False)
     next_retry_at = models.DateTimeField(
         _("next retry at"), null=True, editable=False, db_index=True
@@ -428,11 +432,13 @@ class Service(models.Model):
             "known_transport": "",
             "known_era": "",
             "discovery": None,
+            "capabilities": None,
             "detected_at": None,
             "left_out": [],
             "tools_listed_at": None,
             "tools_fresh_until": None,
             "last_success_at": None,
+            "last_failure": None,
             **self.forgotten_failure(),
         }
 

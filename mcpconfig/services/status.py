@@ -69,7 +69,7 @@ async def record_failure(
         "at": at,
         "since": (service.last_error or {}).get("since", at),
     }
-    await store_fields(service, last_error=failure)
+    await store_fields(service, last_error=failure, last_failure=failure)
     await _schedule_retry(service, error, compute_retry_wait(1, error))
 
 

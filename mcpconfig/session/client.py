@@ -40,6 +40,7 @@ from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError, add_evidence, header_annotation_error
 from mcpconfig.values.hooks import current_hooks
 from mcpconfig.values.limits import LIMITS
+from mcpconfig.values.results import make_storable
 from mcpconfig.values.task_extension import TASKS_ADVERTISED, LongTasks
 from mcpconfig.values.tool_apps import UI_EXTENSION
 from mcpconfig.values.version import VERSION
@@ -53,6 +54,7 @@ from .tool_request import SingleToolCache
 logger = logging.getLogger(__name__)
 
 CLIENT_INFO = types.Implementation(name="countersign", title="Countersign", version=VERSION)
+MOST_CAPABILITIES = 50
 HTTP, SSE = Service.Transport.STREAMABLE_HTTP.value, Service.Transport.SSE.value
 
 
@@ -257,6 +259,7 @@ class _ConnectionOpener:
             transport=connection.transport,
             era=connection.era,
             discovery=connection.session.discover_result,
+            capabilities=_list_capabilities(connection),
         )
         if not self._options.without_credentials:
             await endpoint.remember(self._service, found)
@@ -471,3 +474,9 @@ def _merge_transport_errors(streamable: OperationError, sse: OperationError) -> 
         (str(Service.Transport.SSE.label), sse.message),
     )
     return streamable
+
+
+def _list_capabilities(connection: Connection) -> tuple[str, ...]:
+    """Return the names of what the service declared, as text that a page can show."""
+    declared = connection.capabilities.model_dump(by_alias=True, exclude_none=True)
+    return tuple(sorted(str(make_storable(name))[:64] for name in declared))[:MOST_CAPABILITIES]

@@ -127,6 +127,7 @@ class RememberedEndpoint:
     transport: str
     era: str
     discovery: types.DiscoverResult | None = None
+    capabilities: tuple[str, ...] = ()
     detected_at: datetime | None = None
 
     @property
@@ -181,6 +182,7 @@ async def remember(service: Service, facts: RememberedEndpoint) -> None:
         known_transport=facts.transport,
         known_era=facts.era,
         discovery=dumped or None,
+        capabilities=list(facts.capabilities),
         detected_at=timezone.now(),
     )
 

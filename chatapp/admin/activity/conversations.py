@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
 from chatapp.audit import chat_access, evidence
+from chatapp.audit.admin_entries import log_download
 from chatapp.models import Conversation, Message, Part, ToolCall
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.views.downloads import stream_pieces
@@ -95,9 +96,10 @@ class ConversationAdmin(ReasonFirstMixin, BigListMixin, ReadOnlyMixin, admin.Mod
         """Return the evidence of one conversation as a JSON file, after a reason was given."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        chat_access.find_owner(conversation_id)
+        owner = chat_access.find_owner(conversation_id)
         if asking := ask_first(request, conversation_id):
             return asking
+        log_download("", "evidence", owner, conversation_id=conversation_id)
         pieces = evidence.write_evidence(evidence.read_evidence(conversation_id))
         name = f"evidence-{conversation_id}.json"
         return stream_pieces(pieces, "application/json", name)

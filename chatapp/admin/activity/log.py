@@ -24,7 +24,13 @@ from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import FilteredLookupsMixin, make_open_address
 from .filters import ActorFilter, ConcernedFilter, DateFilter
-from .log_values import annotate_searched, has_hidden_values, read_values
+from .log_values import (
+    TRIALS,
+    annotate_searched,
+    build_trial_condition,
+    has_hidden_values,
+    read_values,
+)
 
 # The lookups of links to the entries of a call, beside those of the filters.
 LINKED = frozenset({"conversation_id", "call_id"})
@@ -69,6 +75,7 @@ class LogAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdm
     def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
         reader = cast(Member, request.user)
         may_read = chat_access.build_condition(reader, OuterRef("conversation_id"))
+        may_read |= build_trial_condition(reader)
         entries: QuerySet[LogEntry] = super().get_queryset(request).annotate(may_read=may_read)
         return entries
 
@@ -122,9 +129,11 @@ class LogAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdm
         entry, reader = context["original"], cast(Member, request.user)
         context["owner"] = entry.person_name
         if has_hidden_values(entry) and not entry.may_read:
-            has_right = reader.has_perm(VIEW_CHATS)
+            is_trial = entry.kind in TRIALS
+            has_right = not is_trial and reader.has_perm(VIEW_CHATS)
             context["open_address"] = _find_open_address(request, entry) if has_right else ""
-            context["lacks_right"] = not has_right
+            context["lacks_right"] = not has_right and not is_trial
+            context["lacks_trials"] = is_trial
         return super().render_change_form(request, context, *args, **kwargs)
 
 

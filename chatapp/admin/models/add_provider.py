@@ -20,6 +20,7 @@ from django.utils.translation import ngettext
 
 from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.audit import audit_log
+from chatapp.audit.admin_entries import log_act, name_host
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import Member, ModelProvider, ProviderDraft
 from chatapp.models.model_provider import is_model_name
@@ -82,7 +83,8 @@ def _find_draft(request: HttpRequest, draft_id: uuid.UUID | None) -> ProviderDra
 def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> HttpResponseBase:
     act = request.POST.get("act", "check")
     if act == "discard":
-        ProviderDraft.objects.filter(pk=draft.pk).delete()
+        if ProviderDraft.objects.filter(pk=draft.pk).delete()[0]:
+            _log(draft, "draft discarded")
         return redirect("admin:chatapp_modelprovider_changelist")
     provider_drafts.keep_typed(draft, request.POST)
     draft.store()
@@ -95,9 +97,19 @@ def _act(pages: ProviderPages, request: HttpRequest, draft: ProviderDraft) -> Ht
         return _render(pages, request, draft, form, problem=str(TOO_OFTEN), status=429)
     if act == "answer":
         return _stream_answer(pages, request, draft, form)
+    _log(draft, "account checked")
     draft.report = {"check": _check(draft, form).to_json()}
     draft.store()
     return redirect("admin:chatapp_modelprovider_connect_draft", draft.pk)
+
+
+def _log(draft: ProviderDraft, act: str) -> None:
+    """Record an act on the draft, with the kind of the provider and the host of its address."""
+    typed = draft.typed
+    address = typed.get("base_url") or ""
+    at = f" at {name_host(address)}" if address else ""
+    name = typed.get("slug") or typed.get("kind") or ""
+    log_act(audit_log.Kind.MODELS_CHECKED, f"model provider {name}{at}", act)
 
 
 def _read_form(draft: ProviderDraft) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatapp.admin.adding import list_groups
 from chatapp.audit import audit_log
+from chatapp.audit.admin_entries import log_act
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.models.model_provider import is_model_name
@@ -212,6 +213,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     def test(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         """Test the address and the key by listing the models, which costs nothing."""
+        _log(provider, "tested")
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
@@ -270,6 +272,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         return response
 
     def fetch(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
+        _log(provider, "models fetched")
         try:
             listed = _fetch_models(provider)
         except ProviderError as error:
@@ -304,6 +307,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     def add_models(self, request: HttpRequest, provider: ModelProvider) -> HttpResponse:
         """Add the chosen models with the facts that the provider lists now."""
+        _log(provider, "models fetched")
         chosen = set(request.POST.getlist("model"))
         try:
             listed = _fetch_models(provider)
@@ -323,6 +327,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         return redirect("admin:chatapp_modelprovider_change", provider.pk)
 
     def show_local_servers(self, request: HttpRequest) -> HttpResponse:
+        log_act(audit_log.Kind.MODELS_CHECKED, "", "servers searched")
         servers = async_to_sync(local_servers.find_servers)()
         return self._render_result(
             request,
@@ -332,6 +337,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
         )
 
     def add_server(self, request: HttpRequest) -> HttpResponse:
+        log_act(audit_log.Kind.MODELS_CHECKED, "", "servers searched")
         server = async_to_sync(local_servers.find_server)(request.POST.get("address", ""))
         if server is None:
             messages.error(request, _("That server no longer responds. Search again."))
@@ -372,6 +378,10 @@ class ModelProviderAdmin(admin.ModelAdmin):
             **values,
         }
         return TemplateResponse(request, f"{FOLDER}/result.html", context, status=status)
+
+
+def _log(provider: ModelProvider, act: str) -> None:
+    log_act(audit_log.Kind.MODELS_CHECKED, f"model provider {provider.slug}", act)
 
 
 def _fetch_models(provider: ModelProvider) -> tuple[ListedModel, ...]:

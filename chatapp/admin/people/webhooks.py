@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY
+from chatapp.audit.admin_entries import Kind, log_act
 from chatapp.models import Webhook
 from chatapp.notifications import outbound, webhooks
 from mcpconfig.secrets.encryption import DecryptionError, get_visible_suffix
@@ -190,6 +191,7 @@ class WebhookAdmin(admin.ModelAdmin):
     @admin.action(description=_lazy("Send a test message"), permissions=["change"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         for webhook in queryset:
+            log_act(Kind.NOTIFICATIONS_TESTED, f"webhook {webhook.name}", "sent")
             names = {"name": webhook.name}
             try:
                 async_to_sync(webhooks.post_test)(webhook)

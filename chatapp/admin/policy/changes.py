@@ -87,6 +87,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: PolicyChange, form: Any, change: bool) -> None:
         obj.author = cast(Member, request.user)
         super().save_model(request, obj, form, change)
+        drafting.log_draft(obj, "started")
 
     def response_add(
         self, request: HttpRequest, obj: PolicyChange, post_url_continue: str | None = None
@@ -168,6 +169,7 @@ class PolicyChangeAdmin(admin.ModelAdmin):
             case "undo":
                 return self._undo(request, change, person)
             case "check" if change.state in (State.DRAFT, State.WAITING):
+                drafting.log_draft(change, "checked")
                 run_checks(change)
             case "remove":
                 edit = read_number(request.POST.get("edit", ""))

@@ -22,6 +22,7 @@ from django.utils.translation import ngettext
 
 from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.admin.badges import render_badge
+from chatapp.audit.admin_entries import log_service_act, name_host
 from chatapp.models import Member
 from chatapp.permissions.reasons import translate_reason
 from chatapp.providers.access.model_choice import list_offered_models
@@ -129,7 +130,8 @@ def add_service(
 def _act(pages: ServicePages, request: HttpRequest, draft: ServiceDraft) -> HttpResponse:
     act = request.POST.get("act", "check")
     if act == "discard":
-        ServiceDraft.objects.filter(pk=draft.pk).delete()
+        if ServiceDraft.objects.filter(pk=draft.pk).delete()[0]:
+            _log(draft, "draft discarded")
         return redirect("admin:mcpconfig_service_changelist")
     posted, has_secrets = _leave_secrets_out(request)
     service_drafts.keep_typed(draft, posted)
@@ -191,6 +193,7 @@ def _check(
         return _render(pages, request, draft, form, problem=error.message, status=422)
     if not claim_look(person):
         return _render(pages, request, draft, form, problem=str(TOO_OFTEN), status=429)
+    _log(draft, "address checked")
     taken = frozenset(Service.objects.values_list("name", flat=True))
     probe = async_to_sync(service_probe.probe_service)(
         service_drafts.build_service(draft),
@@ -203,6 +206,11 @@ def _check(
     service_drafts.keep_report(draft, probe.report, registration)
     draft.store()
     return redirect("admin:mcpconfig_service_connect_draft", draft.pk)
+
+
+def _log(draft: ServiceDraft, act: str) -> None:
+    """Record an act on the draft, with the host of its address. The rest may hold a secret."""
+    log_service_act(f"at {name_host(draft.typed.get('url') or '')}", act)
 
 
 def _require_sound_secrets(form: AddServiceForm) -> None:
@@ -236,6 +244,7 @@ def _save(
         person = cast(Member, request.user)
         if not claim_look(person):
             return _render(pages, request, draft, form, problem=str(TOO_OFTEN), status=429)
+        _log(draft, "tools read again")
         service = service_drafts.build_service(draft)
         try:
             credentials = service_drafts.build_credentials(draft, Acting.of(person))

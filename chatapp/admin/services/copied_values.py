@@ -23,6 +23,8 @@ from mcpconfig.models import Exchange, ToolDefinition
 from mcpconfig.values.masking import MASK
 from mcpconfig.values.numbers import read_number
 
+from .exchanges import find_chat, may_read
+
 OTHER_TOOL = _lazy("The values could not be copied: they were sent to another tool.")
 UNREADABLE = _lazy("The values could not be copied: they are not readable.")
 CUT = _lazy("The values could not be copied: the trace has only the beginning of the request.")
@@ -87,7 +89,7 @@ def _copy_from_call(
 
 def _copy_from_exchange(
     request: MemberRequest, definition: ToolDefinition, number: str
-) -> CopiedValues:
+) -> CopiedValues | HttpResponse:
     if not request.user.has_perm("mcpconfig.view_exchange"):
         raise PermissionDenied
     pk = read_number(number)
@@ -96,13 +98,22 @@ def _copy_from_exchange(
         raise Http404("No such exchange.")
     if (found.service_id, found.tool) != (definition.service_id, definition.name):
         return CopiedValues(problem=str(OTHER_TOOL))
+    chat = find_chat(found)
+    if chat is not None and not may_read(request.user, found, chat):
+        if chat.conversation is None or not request.user.has_perm(VIEW_CHATS):
+            raise PermissionDenied(NO_RIGHT)
+        return redirect(make_open_address(request, chat.conversation.pk))
     try:
         arguments = json.loads(found.request_body)["params"].get("arguments") or {}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return CopiedValues(problem=str(CUT))
     source = _("operation %(number)s") % {"number": str(found.operation_id)[:8]}
     copied = _leave_secrets_out(json.dumps(arguments, ensure_ascii=False), source)
-    _log(request.user, definition, copied)
+    if chat is None or chat.conversation is None:
+        _log(request.user, definition, copied)
+    else:
+        owner = chat.conversation.owner
+        _log(request.user, definition, copied, owner, conversation_id=chat.conversation.pk)
     return copied
 
 

@@ -6,6 +6,7 @@ from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
+from chatapp.audit.admin_entries import log_service_act
 from chatapp.context import attachments
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.results import Place, build_attachment_pieces, build_block_pieces
@@ -67,6 +68,7 @@ def _read_resource(
     request: MemberRequest, service: Service, uri: str, pattern: str
 ) -> dict[str, Any]:
     """Return the contents of a resource, or the problem, as context of the page."""
+    log_service_act(service.name, "resource read")
     try:
         uri = expand_template(pattern, read_values(request)) if pattern else uri
     except OperationError as problem:
@@ -108,6 +110,8 @@ def show_prompt(pages: ServicePages, request: MemberRequest, service: Service) -
     context = _build_context(request, service, "prompts", _("Prompt %(name)s") % {"name": name})
     if context["barrier"]:
         return pages.render_page(request, "prompts", context)
+    if request.method == "POST":
+        log_service_act(service.name, "prompt read")
     acting = Acting.of(request.user)
     prompts = run_operation(reading.list_prompts, service, acting=acting)
     if isinstance(prompts, OperationError):

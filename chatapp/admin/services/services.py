@@ -19,6 +19,7 @@ from chatapp.admin.policy.tested_saves import (
     save_with_tests,
     warn_about_failing,
 )
+from chatapp.audit.admin_entries import log_download, log_service_act
 from mcpconfig.admin.services import ServiceAdmin
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
@@ -32,6 +33,12 @@ admin.site.unregister(Service)
 
 @admin.register(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
+    def note_act(self, service: Service, act: str) -> None:
+        log_service_act(service.name, act)
+
+    def note_download(self, of: str) -> None:
+        log_download(of, "configuration")
+
     def get_autocomplete_fields(self, request: HttpRequest) -> Any:
         """Let an admin who may view members find the owner by typing. For others, who could find
         nobody, the field lists all members."""

@@ -1,6 +1,6 @@
 """Pages of one service in the admin: its status, who may use it, and what changed."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -46,6 +46,7 @@ def show_status(pages: ServicePages, request: MemberRequest, service: Service) -
     if service.authentication in Service.OAUTH:
         sign_ins = count_sign_ins([service]).get(service.pk, sign_ins)
     calls, failures = _count_calls(service)
+    failed_at, failure = _find_last_failure(service)
     context = {
         "service": service,
         "tab": "status",
@@ -53,6 +54,8 @@ def show_status(pages: ServicePages, request: MemberRequest, service: Service) -
         "state": health.render_state(service),
         "next_try": health.describe_next_try(service),
         "capabilities": _list_capabilities(service),
+        "failed_at": failed_at,
+        "failure": failure,
         "available_to": _describe_access(service),
         "tools": len(states),
         "waiting": sum(state in ("new", "changed") for _tool, state in states),
@@ -88,9 +91,20 @@ def _count_calls(service: Service) -> tuple[int, int]:
 
 
 def _list_capabilities(service: Service) -> list[str]:
-    """Return what the service declared, if its protocol version lets that be remembered."""
+    """Return what the service declared when it was detected last. Services that were detected by an
+    earlier version have it in their discovery only."""
+    if service.capabilities:
+        return [str(name) for name in service.capabilities]
     declared = (service.discovery or {}).get("capabilities") or {}
     return sorted(str(name) for name in declared) if isinstance(declared, dict) else []
+
+
+def _find_last_failure(service: Service) -> tuple[datetime | None, str]:
+    """Return when the service last failed, also if it works again, and how."""
+    failed = service.last_failure or service.last_error
+    if not failed:
+        return None, ""
+    return datetime.fromisoformat(failed["at"]), str(failed["message"])
 
 
 def _describe_access(service: Service) -> str:

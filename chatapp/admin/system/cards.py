@@ -2,7 +2,7 @@
 
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -27,10 +27,20 @@ from chatapp.admin.overview.needs import find_altered_entry
 from chatapp.admin.overview.running import count_running
 from chatapp.audit.anchors import describe_place
 from chatapp.audit.audit_log import read_end
+from chatapp.audit.last_runs import ANCHOR, BACKUP, load_runs
+from chatapp.background.heartbeat import DEAD_AFTER
 from chatapp.background.jobs import KEPT_DAYS
 from chatapp.background.results import is_in_database
 from chatapp.background.schedule import RECURRING
-from chatapp.models import Attachment, Member, ProjectFile, StoredObject, TaskSchedule
+from chatapp.models import (
+    Attachment,
+    LastRun,
+    Member,
+    ProjectFile,
+    StoredObject,
+    TaskSchedule,
+    Worker,
+)
 from chatapp.models.conversations.conversation import RESTORABLE, TEMPORARY_KEPT
 from mcpconfig.management.database import list_pending_migrations
 from mcpconfig.values.version import VERSION
@@ -65,6 +75,11 @@ TASKS = {
     "prune_results": _lazy("Delete results of background tasks"),
 }
 LATE = timedelta(minutes=10)
+MOST_WORKERS = 50
+WORKER_KINDS = {
+    Worker.Kind.SERVER: _lazy("Server %(host)s, process %(pid)s"),
+    Worker.Kind.TASKS: _lazy("Tasks %(host)s, process %(pid)s"),
+}
 LITTLE_SPACE = 2_000_000_000
 
 
@@ -91,10 +106,11 @@ class Card:
 
 
 def list_cards(admin: Member) -> list[Card]:
-    cards = [_build_versions(), _build_work(), _build_schedule(), _build_storage()]
-    cards += [_build_retention(), _build_backups()]
+    runs = load_runs()
+    cards = [_build_versions(), _build_work(), _build_workers(), _build_schedule()]
+    cards += [_build_storage(), _build_retention(), _build_backups(runs)]
     if admin.has_perm("chatapp.view_logentry"):
-        cards.insert(3, _build_log())
+        cards.insert(4, _build_log(runs))
     return cards
 
 
@@ -143,11 +159,6 @@ def _build_work() -> Card:
                 "waiting": intcomma(running.waiting),
             },
         ),
-        Row(
-            name=_("Servers that have a turn"),
-            value=intcomma(running.workers),
-            note=_("A server without a turn is not counted."),
-        ),
     ]
     if running.abandoned:
         rows.append(
@@ -195,6 +206,37 @@ def _list_task_rows() -> Iterator[Row]:
         value=_("in each server") if settings.TASKS_WORKER else _("processes of their own"),
         note="" if settings.TASKS_WORKER else _("Run manage.py run_tasks for each."),
     )
+
+
+def _build_workers() -> Card:
+    """The processes by their heartbeats. One that beats no more is shown until it is removed."""
+    now = timezone.now()
+    return Card(
+        name="workers",
+        title=_("Workers"),
+        rows=[_build_worker(worker, now) for worker in Worker.objects.all()[:MOST_WORKERS]],
+        about=_("The processes that run now. Each reports twice a minute."),
+    )
+
+
+def _build_worker(worker: Worker, now: datetime) -> Row:
+    name = WORKER_KINDS[worker.kind] % {"host": worker.host, "pid": worker.pid}
+    age = now - worker.beat_at
+    note = _("version %(version)s, started %(time)s, last report %(seconds)s s ago") % {
+        "version": worker.version,
+        "time": _write_time(worker.started_at),
+        "seconds": max(0, round(age.total_seconds())),
+    }
+    if age > DEAD_AFTER:
+        return Row(name=str(name), value=_("no longer reports"), note=note, tone="warn")
+    parts = []
+    if worker.turns:
+        text = ngettext("%(count)s turn", "%(count)s turns", worker.turns)
+        parts.append(text % {"count": intcomma(worker.turns)})
+    if worker.runs_task:
+        parts.append(_("a background task"))
+    busy = _("busy: %(with)s") % {"with": ", ".join(parts)} if parts else _("idle")
+    return Row(name=str(name), value=busy, note=note, tone="good")
 
 
 def _build_schedule() -> Card:
@@ -306,10 +348,15 @@ def _build_retention() -> Card:
     )
 
 
-def _build_backups() -> Card:
+def _build_backups(runs: Mapping[str, LastRun]) -> Card:
     is_file = connection.vendor == "sqlite"
     place = str(connection.settings_dict["NAME"])
     rows = [
+        _build_run(
+            _("Last backup"),
+            runs.get(BACKUP),
+            _("Run manage.py record_backup at the end of your backup."),
+        ),
         Row(
             name=_("Database"),
             value=place,
@@ -334,7 +381,7 @@ def _build_backups() -> Card:
 
 
 # --- the log -----------------------------------------------------------------------------------
-def _build_log() -> Card:
+def _build_log(runs: Mapping[str, LastRun]) -> Card:
     end = read_end()
     altered = find_altered_entry()
     rows = [
@@ -361,6 +408,11 @@ def _build_log() -> Card:
             tone="good" if places else "warn",
         )
     )
+    missing = _("The first one is written within this interval.")
+    rows += [
+        _build_run(_("Anchor at %(place)s") % {"place": place}, runs.get(ANCHOR + place), missing)
+        for place in places
+    ]
     return Card(
         name="log",
         title=_("Activity log"),
@@ -368,6 +420,21 @@ def _build_log() -> Card:
         address=reverse("admin:chatapp_logentry_changelist"),
         link=_("View log"),
     )
+
+
+def _build_run(name: str, run: LastRun | None, missing: str) -> Row:
+    """Return when something last ran and how it ended."""
+    if run is None:
+        return Row(name=name, value=_("not recorded yet"), note=missing, tone="warn")
+    if not run.problem:
+        return Row(name=name, value=_("succeeded"), note=_write_time(run.at), tone="good")
+    last = _("never") if run.succeeded_at is None else _write_time(run.succeeded_at)
+    note = _("%(time)s. %(reason)s Last success: %(last)s.") % {
+        "time": _write_time(run.at),
+        "reason": run.problem,
+        "last": last,
+    }
+    return Row(name=name, value=_("failed"), note=note, tone="bad")
 
 
 # --- values as text ----------------------------------------------------------------------------

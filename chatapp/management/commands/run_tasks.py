@@ -8,8 +8,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from chatapp.background.heartbeat import Heartbeat
 from chatapp.background.results import is_in_database
 from chatapp.background.worker import BackgroundWorker
+from chatapp.models import Worker
 from mcpconfig.management.database import list_pending_migrations
 from mcpconfig.management.failures import Failure
 from mcpconfig.management.operator_command import OperatorCommand
@@ -47,6 +49,10 @@ class Command(OperatorCommand):
         self.stdout.write("Running tasks")
         self.stdout.flush()
         worker.start()
+        stop_beating = Heartbeat(
+            Worker.Kind.TASKS, runs_task=lambda: worker.is_running_task
+        ).start_thread()
         while not worker.join(LOOK_SECONDS):
             if signals:
                 worker.begin_shutdown()
+        stop_beating()

@@ -76,6 +76,31 @@ INVITATIONS = {
     "accepted": gettext_lazy("Accepted."),
     "revoked": gettext_lazy("Revoked."),
 }
+# Acts of admins that change no row.
+ADMIN_ACTS = {
+    "address checked": gettext_lazy("The address was checked before the service is added."),
+    "tested": gettext_lazy("Tested."),
+    "retried": gettext_lazy("Retried by hand."),
+    "tools fetched": gettext_lazy("Its tools were fetched."),
+    "tools read again": gettext_lazy("Its tools were read again before it is added."),
+    "opinions asked": gettext_lazy("A second opinion was requested for: %(tools)s."),
+    "resource read": gettext_lazy("A resource was read."),
+    "prompt read": gettext_lazy("A prompt was read."),
+    "draft discarded": gettext_lazy("The draft was discarded."),
+    "account checked": gettext_lazy("The account was checked before the provider is added."),
+    "models fetched": gettext_lazy("Its models were fetched."),
+    "servers searched": gettext_lazy("Model servers on this machine were searched for."),
+    "sent": gettext_lazy("Sent."),
+    "configuration": gettext_lazy("The configuration of services, without secrets."),
+    "evidence": gettext_lazy("The evidence of a chat."),
+}
+DRAFT_ACTS = {
+    "started": gettext_lazy("Started."),
+    "described": gettext_lazy("Its title or reason was changed."),
+    "edited": gettext_lazy("Edited: %(row)s."),
+    "edit removed": gettext_lazy("Edit removed: %(row)s."),
+    "checked": gettext_lazy("Its tests and simulation were run."),
+}
 CHECK_ACTS = {
     "placed": gettext_lazy("Placed in the inbox. There is no such call."),
     "allowed": gettext_lazy("Allowed. Nothing was sent: there is no such call."),
@@ -191,6 +216,12 @@ def _describe_outcome(kind: str, data: dict[str, Any]) -> str:
             return str(OFF_BOARDINGS[data["act"]])
         case Kind.SECRETS_ROTATED:
             return _("Encrypted: %(rotated)s. Already current: %(were_current)s.") % data
+        case (
+            Kind.SERVICE_CHECKED | Kind.MODELS_CHECKED | Kind.NOTIFICATIONS_TESTED | Kind.DOWNLOADED
+        ):
+            return str(ADMIN_ACTS[data["act"]]) % data
+        case Kind.CHANGE_DRAFTED:
+            return str(DRAFT_ACTS[data["act"]]) % data
         case Kind.ATTENTION_CHECK:
             return str(CHECK_ACTS[data["act"]])
         case Kind.INVITED:

@@ -26,6 +26,7 @@ EXAMPLES = {
     "member": ["add", "kim"],
     "move_files": [],
     "policy": ["test", "--json"],
+    "record_backup": [],
     "run_tasks": [],
     "rotate_keys": ["--json"],
     "rotate_push_key": [],

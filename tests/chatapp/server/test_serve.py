@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import urllib.error
@@ -120,8 +121,16 @@ def first_start(place: Path) -> tuple[Served, int, dict[str, int]]:
         pages = {path: served.status(path) for path in ("/sign-in/", "/healthz", "/readyz")}
         for path in re.findall(r'href="(/static/[^"]+)"', served.get("/sign-in/")[1]):
             pages[path] = served.status(path)
+        pages["heartbeats"] = 200 if len(read_workers(place)) == 1 else 500
         code = served.stop()
     return served, code, pages
+
+
+def read_workers(place: Path) -> list[str]:
+    """The kinds of the processes that report to the database of this installation."""
+    (file,) = place.glob("*.sqlite3")
+    with contextlib.closing(sqlite3.connect(file)) as opened:
+        return [kind for (kind,) in opened.execute("SELECT kind FROM chatapp_worker")]
 
 
 @pytest.mark.gate
@@ -146,6 +155,12 @@ def test_what_the_server_sets_up_is_logged_as_its_own_act(place: Path) -> None:
 @pytest.mark.gate
 def test_sigterm_ends_the_server_as_done(first_start: tuple[Served, int, dict[str, int]]) -> None:
     assert first_start[1] == 0
+
+
+@pytest.mark.gate
+@pytest.mark.usefixtures("first_start")
+def test_a_server_that_ended_no_longer_reports(place: Path) -> None:
+    assert read_workers(place) == []
 
 
 @pytest.mark.long

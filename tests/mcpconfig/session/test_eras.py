@@ -153,6 +153,7 @@ async def test_a_rollback_during_silence_fails_no_call(
     assert new.arrivals.methods.count("tools/call") == 1
     service = await Service.objects.aget(pk=service.pk)
     assert service.known_era == "2025-11-25"
+    assert "tools" in (service.capabilities or [])  # without a discovery that could be stored
 
 
 async def test_a_server_that_answers_discovery_with_an_rpc_error_is_detected_again(

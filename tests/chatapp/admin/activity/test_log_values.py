@@ -168,3 +168,60 @@ def test_the_link_to_the_entries_of_a_call_works(admin_client: Client, owner: Me
         admin_client, f"{LIST}?conversation_id={call.turn.conversation_id}&call_id={call.pk}"
     )
     assert page.count("field-position") == len(VALUES)
+
+
+# --- trials --------------------------------------------------------------------------------------
+def log_trials(person: Member) -> list[str]:
+    """Log a trial of this person, with the mark as each of its values. Return the pages."""
+    shared = {"tool": "delete_note", "service": "shelf", "trial": "1"}
+    failed = {"state": "failed", "error": {"kind": "timeout", "message": MARK}}
+    sent = {"state": "sending", "reason": MARK, "arguments": MARK}
+    who = Who.of(person)
+    audit_log.append(
+        [
+            AuditEvent(kind=kind, data={**shared, **values}, actor=who, person=who)
+            for kind, values in ((Kind.TRIAL_SENT, sent), (Kind.TRIAL_ENDED, failed))
+        ]
+    )
+    entries = LogEntry.objects.filter(kind__in=(Kind.TRIAL_SENT, Kind.TRIAL_ENDED))
+    return [LIST, *(f"{LIST}{entry.pk}/change/" for entry in entries)]
+
+
+def reader_of_the_log(*more: str) -> Member:
+    reader = Member.objects.create_user("reader", password="a-long-password", is_staff=True)
+    codenames = ("view_logentry", "view_conversation", *more)
+    reader.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return reader
+
+
+def test_values_of_trials_are_hidden_without_the_right_to_trials(owner: Member) -> None:
+    changelist, *entries = log_trials(owner)
+    client = signed_in(reader_of_the_log())
+    assert MARK not in read(client, changelist)
+    for address in entries:
+        page = read(client, address)
+        assert MARK not in page and links(page) == []
+        assert "to admins with the right to view trials" in page
+
+
+def test_who_may_view_trials_reads_the_values_of_their_entries(owner: Member) -> None:
+    _changelist, *entries = log_trials(owner)
+    client = signed_in(reader_of_the_log("view_trial"))
+    for address in entries:
+        page = read(client, address)
+        assert MARK in page and "right to view trials" not in page
+
+
+def test_an_admin_reads_the_entries_of_their_own_trials() -> None:
+    reader = reader_of_the_log()
+    _changelist, *entries = log_trials(reader)
+    for address in entries:
+        assert MARK in read(signed_in(reader), address)
+
+
+def test_no_search_finds_values_of_trials(owner: Member) -> None:
+    """Threat: `admin-reads-unnoticed`."""
+    log_trials(owner)
+    client = signed_in(reader_of_the_log())
+    assert "field-position" not in read(client, f"{LIST}?q={MARK}")
+    assert read(client, f"{LIST}?q=delete_note").count("field-position") == 2

@@ -66,6 +66,28 @@ def test_a_service_with_oauth_asks_the_admin_to_sign_in_first(
     assert not page.all("form", action=reverse("connect", args=["shop"]))
 
 
+def test_the_status_says_when_a_service_last_failed_after_it_works_again(
+    admin_client: Client, service: Service
+) -> None:
+    assert "none known" in get(admin_client, "status", service).text
+    at = timezone.now().isoformat(timespec="seconds")
+    failure = {"kind": "refused", "message": "Nothing answers.", "hint": "", "at": at}
+    Service.objects.filter(pk=service.pk).update(last_failure=failure, last_success_at=at)
+    page = get(admin_client, "status", service)
+    assert "Nothing answers." in page.text and "none known" not in page.text
+
+
+def test_a_new_address_forgets_the_failures_and_capabilities_of_the_old_one(
+    service: Service,
+) -> None:
+    service.last_failure, service.capabilities = {"at": "x", "message": "m"}, ["tools"]
+    service.save()
+    service.url = "https://other.example/mcp"
+    service.save()
+    service.refresh_from_db()
+    assert (service.last_failure, service.capabilities) == (None, None)
+
+
 def test_the_status_shows_the_failure_and_the_retry(admin_client: Client, service: Service) -> None:
     now = timezone.now()
     failure = {"kind": "refused", "message": "Nothing answers.", "hint": "", "at": now.isoformat()}

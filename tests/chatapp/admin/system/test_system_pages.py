@@ -1,6 +1,8 @@
 """The pages about the system: what they say, that they say no secret, and who may rotate keys."""
 
 import re
+import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,16 @@ import pytest
 from bs4 import BeautifulSoup
 from cryptography.fernet import Fernet
 from django.conf import LazySettings
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from chatapp.admin.system.cards import TASKS
+from chatapp.audit import anchors
 from chatapp.background.schedule import RECURRING
-from chatapp.models import LogEntry, Member, TaskSchedule
+from chatapp.models import LogEntry, Member, TaskSchedule, Worker
 from chatapp.server.environment import Environment
 from mcpconfig.models import Service
 from mcpconfig.secrets import credentials, encryption
@@ -169,3 +174,48 @@ def test_who_may_only_read_the_system_rotates_nothing(
     assert not any(
         encryption.is_under_first_key(secret.token) for secret in iterate_stored_secrets()
     )
+
+
+# --- workers and last runs -----------------------------------------------------------------------
+def make_worker(**values: Any) -> Worker:
+    shared = {"id": uuid.uuid4(), "kind": "server", "host": "mill", "pid": 7, "version": "1.2"}
+    return Worker.objects.create(**shared | values)
+
+
+def test_the_page_lists_each_process_and_what_it_does(admin_client: Client) -> None:
+    make_worker()
+    make_worker(pid=8, turns=2, runs_task=True)
+    make_worker(kind="tasks", pid=9, beat_at=timezone.now() - timedelta(minutes=5))
+    page = read(admin_client, "/admin/system/")
+    assert "Server mill, process 7 idle version 1.2" in page
+    assert "Server mill, process 8 busy: 2 turns, a background task" in page
+    assert "Tasks mill, process 9 no longer reports" in page
+
+
+def test_the_overview_counts_processes_that_report_and_the_busy_ones(admin_client: Client) -> None:
+    make_worker()
+    make_worker(runs_task=True)
+    make_worker(turns=4, beat_at=timezone.now() - timedelta(minutes=5))
+    assert "2 workers, 1 busy" in read(admin_client, "/admin/")
+
+
+def test_the_page_says_when_a_backup_last_ran_and_how_it_ended(admin_client: Client) -> None:
+    assert "Last backup not recorded yet" in read(admin_client, "/admin/system/")
+    call_command("record_backup")
+    assert "Last backup succeeded" in read(admin_client, "/admin/system/")
+    call_command("record_backup", failed="The disk is full.")
+    page = read(admin_client, "/admin/system/")
+    assert "Last backup failed" in page
+    assert "The disk is full. Last success:" in page and "Last success: never" not in page
+
+
+def test_the_page_says_when_each_anchor_was_written_and_how_it_ended(
+    admin_client: Client, settings: LazySettings, tmp_path: Path
+) -> None:
+    good, bad = f"file:{tmp_path}/anchors", "file:/nowhere/at/all"
+    settings.LOG_ANCHORS = [good, bad]
+    assert read(admin_client, "/admin/system/").count("not recorded yet") == 3
+    anchors.write_anchor(anchors.make_anchor())
+    page = read(admin_client, "/admin/system/")
+    assert f"Anchor at {good} succeeded" in page
+    assert f"Anchor at {bad} failed" in page and "Last success: never" in page

@@ -1,0 +1,33 @@
+"""When something last ran, and how it ended: the places of the log's anchors, and backups."""
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from chatapp.models import LastRun
+
+BACKUP = "backup"
+ANCHOR = "anchor "
+MAX_PROBLEM = 500
+
+
+def record_run(name: str, problem: str = "") -> None:
+    """Record that it ran now. `problem` is a sentence if it failed. The time of the last success is
+    kept."""
+    now = timezone.now()
+    values = {"at": now, "problem": problem[:MAX_PROBLEM]}
+    if not problem:
+        values["succeeded_at"] = now
+    LastRun.objects.update_or_create(name=name[:300], defaults=values)
+
+
+def record_anchor(place: str, problem: str) -> None:
+    """Record an anchor at this place, which was named without secrets. An anchor that was written
+    does not fail because this cannot be stored."""
+    try:
+        record_run(ANCHOR + place, problem)
+    except DatabaseError:
+        return
+
+
+def load_runs() -> dict[str, LastRun]:
+    return {run.name: run for run in LastRun.objects.all()[:100]}
