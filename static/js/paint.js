@@ -59,9 +59,9 @@ onOpen(() => {
   });
   if (!end) return;
   const near = (px) => box.scrollHeight - box.clientHeight - box.scrollTop < px;
-  // Up lets go unless a card is open.
+  // Up lets go.
   const turn = (by) => {
-    if (by < 0) follows = !!asked;
+    if (by < 0) follows = false;
     else if (by && near(80)) follows = true;
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
