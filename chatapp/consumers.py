@@ -23,7 +23,7 @@ from django.http.request import split_domain_port, validate_host
 from django.utils import timezone
 from django.utils.translation import activate, gettext_lazy
 
-from chatapp.live.page_facts import load_call_facts, render_call
+from chatapp.live.page_facts import load_call_facts, load_row_facts, render_call
 from chatapp.rendering.pages import inbox
 
 from .approvals.inbox import (
@@ -119,8 +119,12 @@ def _render_badge(page: Page) -> str:
 
 def _render_inbox(page: Page) -> str:
     opened = get_opened(page.person, page.row_id) if page.row_id else None
+    waiting = list_waiting(page.person, opened)
     return inbox.render_inbox(
-        list_waiting(page.person, opened), count_old_outcomes(page.person), page.row_id
+        waiting,
+        count_old_outcomes(page.person),
+        page.row_id,
+        facts={} if opened else load_row_facts(waiting),
     )
 
 

@@ -13,7 +13,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
-from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.inbox import read_person_facts
 from chatapp.context import attachments as attaching
@@ -167,9 +166,6 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     view = open_conversation(request.user, conversation_id, before)
     if before is not None:
         return _render_older_part(request, view, before)
-    if request.htmx and read_person_facts(request.user).has_apps:
-        # A page that was loaded without apps has neither their script nor their policy.
-        return HttpResponseClientRedirect(request.get_full_path())
     draft = open_draft(request.user, view.conversation) if view.has_draft else Draft()
     return render_chat(request, view.conversation, draft, view=view)
 
