@@ -24,6 +24,7 @@ from django.utils import timezone
 from django.utils.translation import activate, gettext_lazy
 
 from chatapp.live.page_facts import load_call_facts, render_call
+from chatapp.live.shown_cards import show_rows
 from chatapp.rendering.pages import inbox
 
 from .approvals.attention_checks import find_for_chat, render_for_chat
@@ -120,8 +121,12 @@ def _render_badge(page: Page) -> str:
 
 def _render_inbox(page: Page) -> str:
     opened = get_opened(page.person, page.row_id) if page.row_id else None
+    waiting = list_waiting(page.person, opened)
     return inbox.render_inbox(
-        list_waiting(page.person, opened), count_old_outcomes(page.person), page.row_id
+        waiting,
+        count_old_outcomes(page.person),
+        page.row_id,
+        facts={} if opened else show_rows(waiting),
     )
 
 

@@ -102,6 +102,7 @@ urlpatterns = [
         name="rate-answer",
     ),
     path("c/<uuid:conversation_id>/version", versions.show, name="show-version"),
+    path("c/<uuid:conversation_id>/menu", chat_list.row_menu, name="row-menu"),
     path("c/<uuid:conversation_id>/rename", chat_list.rename, name="rename-chat"),
     path("c/<uuid:conversation_id>/instructions", chat_list.instructions, name="chat-instructions"),
     path("c/<uuid:conversation_id>/pin", chat_list.pin, name="pin-chat"),

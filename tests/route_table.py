@@ -184,6 +184,7 @@ ROUTES: dict[str, Route] = {
     ),
     "go-on": own_button(ids={"conversation_id": "cut_chat"}, post=200),
     "draft": own_button(form_ids={"chat": "chat"}, form=sent(text="Hello"), post=204),
+    "row-menu": own_page(ids=CHAT, methods="GET"),
     "rename-chat": own_button(ids=CHAT, form=sent(title="Renamed")),
     "chat-instructions": own_page(
         methods="GET HEAD POST", ids=CHAT, form=sent(text="Answer in German.")

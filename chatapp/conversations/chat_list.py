@@ -27,6 +27,8 @@ from .intake import stop
 Kind = LogEntry.Kind
 CallState = ToolCall.State
 TITLE_CHARACTERS = Conversation._meta.get_field("title").max_length or 0
+# How long the list of chats offers to undo.
+UNDO_OFFERED = timedelta(minutes=2)
 # Chats that one run of the task removes at most.
 REMOVED_AT_ONCE = 1_000
 
@@ -123,6 +125,14 @@ def filter_deleted(person: Member) -> QuerySet[Conversation]:
     """Return the deleted chats that this person can still restore, latest first."""
     kept = Conversation.objects.filter(owner=person, deleted_at__gt=Now() - RESTORABLE)
     return kept.order_by("-deleted_at")
+
+
+def find_just_removed(person: Member, conversation_id: uuid.UUID) -> Conversation | None:
+    """Return this person's chat if it was deleted or archived so lately that the list offers to
+    undo it."""
+    since = Now() - UNDO_OFFERED
+    left = Q(deleted_at__gt=since) | Q(archived_at__gt=since, deleted_at=None)
+    return Conversation.objects.filter(left, owner=person, pk=conversation_id).first()
 
 
 def filter_archived(person: Member) -> QuerySet[Conversation]:

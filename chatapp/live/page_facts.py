@@ -44,6 +44,7 @@ from chatapp.rendering.page_values import (
     round_costs,
 )
 from chatapp.rendering.pages import fragments
+from chatapp.rendering.pages.inbox import WaitingGroup
 from chatapp.server.compiled_queries import compiled
 from chatapp.server.runtime import current_runtime
 from mcpconfig.models import ToolDefinition, ToolSetting
@@ -209,6 +210,19 @@ def _load_approval_facts(calls: Sequence[ToolCall]) -> dict[uuid.UUID, CallFacts
         )
         for call in calls
     }
+
+
+def load_row_facts(piles: Iterable[WaitingGroup]) -> dict[uuid.UUID, CallFacts]:
+    """Return what the rows of the inbox need to be decided there, for the waiting approvals of the
+    person. An attention check has the row that its call would have."""
+    asked = [
+        each.call
+        for pile in piles
+        if pile.kind == "approval"
+        for each in pile.waiting
+        if each.call.state == State.AWAITING_APPROVAL and each.call.approval.may_be_batched
+    ]
+    return _load_approval_facts(asked) if asked else {}
 
 
 def find_previous_calls(calls: Sequence[ToolCall]) -> dict[uuid.UUID, ToolCall]:

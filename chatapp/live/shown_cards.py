@@ -2,6 +2,7 @@
 counts from then."""
 
 import logging
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +10,12 @@ from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from chatapp.models import Approval, Question, Review, ToolCall
+from chatapp.models import Approval, AttentionCheck, Question, Review, ToolCall
+from chatapp.rendering.cards.approval_card import build_row_decision
 from chatapp.rendering.page_values import CallFacts, ConversationView, ToolCallView
+from chatapp.rendering.pages.inbox import WaitingGroup
+
+from .page_facts import load_row_facts
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +44,25 @@ def mark_shown(cards: Iterable[tuple[ToolCall, CallFacts]]) -> None:
         if new:
             unseen: QuerySet[Any] = model._default_manager.filter(pk__in=new, shown_at=None)
             _store(unseen, shown_at=now)
+
+
+def show_rows(piles: Iterable[WaitingGroup]) -> dict[uuid.UUID, CallFacts]:
+    """Return what the rows of the inbox need to be decided there, and store that those with buttons
+    are shown."""
+    groups = list(piles)
+    facts = load_row_facts(groups)
+    shown = [
+        each.call
+        for group in groups
+        for each in group.waiting
+        if each.call.pk in facts and build_row_decision(each.call, facts[each.call.pk])
+    ]
+    mark_shown((call, facts[call.pk]) for call in shown if not call._state.adding)
+    # The call of an attention check is never stored.
+    if checks := [call.pk for call in shown if call._state.adding]:
+        unseen = AttentionCheck.objects.filter(pk__in=checks, shown_at=None)
+        _store(unseen, shown_at=timezone.now())
+    return facts
 
 
 def mark_shown_to_second(call: ToolCall) -> None:

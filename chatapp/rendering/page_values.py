@@ -394,6 +394,11 @@ def inbox_id(opened: uuid.UUID | None) -> str:
     return f"{INBOX_ID}-{opened}" if opened else INBOX_ID
 
 
+def answer_id(call: uuid.UUID) -> str:
+    """Return the id of the form that decides a call, on its card or in its row of the inbox."""
+    return f"{tool_call_id(call)}-answer"
+
+
 def opened_id(call: uuid.UUID) -> str:
     """Return the id of the place of the open card of a call in the inbox."""
     return f"opened-{call}"

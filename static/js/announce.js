@@ -16,9 +16,8 @@ const tell = (words = announcements().dataset.unreachable) => {
   const isForm = (ctx) => ctx?.sourceElement?.matches("html :is(form, button, [type=file])");
   addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
     const { status } = ctx.response;
-    if (!isForm(ctx)) return;
-    if (status === 503) tell(ctx.text);
-    else if (![409, 422].includes(status)) tell(announcements().dataset.failed.replace("{status}", status));
+    if (!isForm(ctx) || [409, 422].includes(status)) return;
+    tell(status === 503 ? ctx.text : announcements().dataset.failed.replace("{status}", status));
   });
   addEventListener("htmx:error", ({ detail }) => isForm(detail.ctx) && tell());
 }

@@ -1,4 +1,4 @@
-// Draws the diagram of a page in a frame.
+// Draws the diagram in a frame.
 (async () => {
   try {
     const { light, dark } = document.body.dataset;

@@ -1,12 +1,13 @@
-// Shortcuts; focus after a decision.
+// Shortcuts and focus.
 {
   addEventListener("keydown", (it) => {
     const keys = (it.ctrlKey || it.metaKey ? "ctrl+" : "") + (it.altKey ? "alt+" : "") + (it.shiftKey ? "shift+" : "") + it.code;
-    const element = find(`[data-shortcut="${keys}"]`);
-    if (!element || it.defaultPrevented || find(":popover-open")) return;
+    const at = find(`[data-shortcut="${keys}"]`);
+    if (!at || it.defaultPrevented || find(":popover-open")) return;
     it.preventDefault();
-    element.matches("button") ? element.click() : element.focus();
+    at.matches("section") ? at.focus() : at.click();
   });
+  addEventListener("focusin", ({ target: at }) => at.name === "title" && at.select());
 
   // Focus what replaces a decided card.
   let decided;

@@ -3,7 +3,7 @@ onOpen(() => {
   const box = find("[data-stream]");
   if (!box) return;
   const end = box.querySelector("[data-end]");
-  let queue = [], follows = !!end, top = box.scrollTop, asked;
+  let queue = [], follows = end, top = box.scrollTop, asked;
 
   const parse = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content;
   const focus = (at) => at.focus({ preventScroll: true });
@@ -59,10 +59,9 @@ onOpen(() => {
   });
   if (!end) return;
   const near = (px) => box.scrollHeight - box.clientHeight - box.scrollTop < px;
-  // Up lets go unless a card is open.
+  // Up lets go.
   const turn = (by) => {
-    if (by < 0) follows = !!asked;
-    else if (by && near(80)) follows = true;
+    if (by) follows = by > 0 && (follows || near(80));
   };
   box.addEventListener("wheel", ({ deltaY }) => turn(box.scrollTop && deltaY), { passive: true });
   box.addEventListener("scroll", () => {

@@ -3,8 +3,7 @@ const palette = byId("palette"), box = palette.querySelector("input");
 
 let isOld;
 box.oninput = () => isOld = true;
-addEventListener("htmx:finally:request", ({ target }) => {
-  if (target !== box) return;
+box.addEventListener("htmx:finally:request", () => {
   isOld = false;
   if (palette.matches(":popover-open") && !palette.contains(document.activeElement)) box.focus();
 });
@@ -18,5 +17,8 @@ palette.onkeydown = (it) => {
     if (!isOld) stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
   } else if (/^\S$/u.test(it.key) && !it.ctrlKey && !it.metaKey && !it.altKey && it.target.closest("li")) box.focus();
 };
+
+// Presses what is on the page.
+palette.onclick = ({ target }) => find(target.closest("[data-press]")?.dataset.press)?.click();
 
 export default () => isOld == null || box.select();

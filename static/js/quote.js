@@ -24,8 +24,7 @@ const clamp = (at, low, high) => Math.max(low, Math.min(at, high));
 
 const show = () => {
   const range = findRanges().at(-1);
-  button.hidden = !range;
-  if (!range) return;
+  if (button.hidden = !range) return;
   const { left, width, bottom } = [...range.getClientRects()].findLast((line) => line.width) ?? range.getBoundingClientRect();
   button.style.translate = "";
   const own = button.getBoundingClientRect(), area = button.parentElement.getBoundingClientRect();

@@ -1,13 +1,10 @@
-// Push messages and static files. The server adds VERSION and FILES.
+// Push and static files. The server adds VERSION and FILES.
 const on = (name, act) => addEventListener(name, (it) => it.waitUntil(act(it)));
 
 on("activate", async () => {
   for (const name of await caches.keys()) if (name !== VERSION) await caches.delete(name);
 });
-on("push", ({ data }) => {
-  const message = data.json();
-  return registration.showNotification(message.title, message);
-});
+on("push", ({ data }) => registration.showNotification(data.json().title, data.json()));
 on("notificationclick", ({ notification }) => {
   notification.close();
   return clients.openWindow(notification.data);

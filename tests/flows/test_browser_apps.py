@@ -97,6 +97,20 @@ def test_an_app_is_told_its_call_and_looks_the_same_after_a_reload(visit: Visit)
         tab.reload()
 
 
+def test_a_chat_with_an_app_opens_inside_another_page(visit: Visit) -> None:
+    """Without a load of the whole page, also for the second time."""
+    tab = open_app(visit, "nothing")
+    chat = tab.url.removeprefix(visit.house.server.address)
+    tab.goto("/usage/")
+    tab.evaluate("window.stays = true")
+    for _ in range(2):
+        tab.locator(f"#sidebar-list a[href='{chat}']").click()
+        expect_said(tab, "Shown: hi")
+        tab.get_by_role("link", name="Assistants").click()
+        expect(tab.get_by_role("heading", name="Assistants", level=1)).to_be_visible()
+    assert tab.evaluate("window.stays")
+
+
 def test_the_tools_own_words_are_there_beside_its_app(visit: Visit) -> None:
     tab = open_app(visit, "nothing")
     tab.locator("details.tool > summary").click()

@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.wire.script import Answer
 
 from .browser import Visit, ask_in_new_chat, box, expect_over
 
 pytestmark = pytest.mark.long
-PHONE = {"width": 390, "height": 844}
+LAPTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 TITLE = """
 from chatapp.journal import journal
 from chatapp.models import Conversation, Turn
@@ -38,6 +39,14 @@ def press(tab: Page, name: str) -> None:
     tab.get_by_role("group", name="Chat menu").get_by_role("button", name=name).click()
 
 
+def open_actions(tab: Page, title: str) -> Locator:
+    """Open the menu of a row in the list of chats."""
+    tab.get_by_role("button", name=f"Actions for {title}").click()
+    menu = tab.locator("#sidebar-list").get_by_role("group", name=title)
+    expect(menu).to_be_visible()
+    return menu
+
+
 def rename(tab: Page, title: str) -> None:
     tab.get_by_label("Title", exact=True).fill(title)
     tab.keyboard.press("Enter")
@@ -47,17 +56,103 @@ def test_a_chat_is_renamed_by_keyboard_and_the_draft_stays(visit: Visit) -> None
     visit.witness.excuse("status of 422")
     tab = open_chat(visit, "A list of plants")
     box(tab).fill("A draft")
-    menu = tab.get_by_role("button", name="Chat menu")
-    menu.focus()
-    tab.keyboard.press("Enter")
+    title = tab.get_by_role("button", name="Rename this chat")
+    tab.keyboard.press("F2")
+    expect(tab.get_by_label("Title", exact=True)).to_be_focused()
     rename(tab, "x" * 81)
     expect(tab.get_by_text("This title has 81 characters. The limit is 80.")).to_be_visible()
     expect(tab.get_by_label("Title", exact=True)).to_have_value("x" * 81)
     rename(tab, "Plants of the garden")
     expect(tab.get_by_role("heading", name="Plants of the garden")).to_be_visible()
     expect(find_link(tab, "Plants of the garden")).to_be_visible()
-    expect(menu).to_be_focused()
+    expect(title).to_be_focused()
     expect(box(tab)).to_have_value("A draft")
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_a_title_becomes_a_field_in_its_place(visit: Visit, size: ViewportSize) -> None:
+    tab = open_chat(visit, "Written in place", viewport=size)
+    heading = tab.get_by_role("heading", name="Written in place")
+    before = heading.bounding_box()
+    heading.dblclick(force=True)  # the button lies over it
+    field = tab.get_by_label("Title", exact=True)
+    expect(field).to_be_focused()
+    place = field.bounding_box()
+    assert before and place
+    assert abs(place["x"] - before["x"]) < 20
+    assert place["y"] <= before["y"] <= place["y"] + place["height"]
+    field.fill("Never mind")
+    tab.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    expect(tab.get_by_role("button", name="Rename this chat")).to_be_focused()
+    expect(heading).to_be_visible()
+
+
+def test_a_row_of_the_list_has_the_actions_of_its_chat(visit: Visit) -> None:
+    visit.witness.excuse("status of 422")
+    tab = open_chat(visit, "Row of plants")
+    first = tab.url
+    ask_in_new_chat(tab, visit.house.model.answers("Row of trees", Answer(text="Noted.")))
+    expect_over(tab)
+    more = tab.get_by_role("button", name="Actions for Row of plants")
+    find_link(tab, "Row of plants").focus()
+    tab.keyboard.press("Tab")
+    expect(more).to_be_focused()
+    expect(more).to_have_css("opacity", "1")
+    tab.keyboard.press("Enter")
+    menu = tab.locator("#sidebar-list").get_by_role("group", name="Row of plants")
+    expect(menu).to_be_visible()
+    menu.get_by_role("button", name="Pin").focus()
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="Pinned")).to_be_visible()
+    expect(menu).to_be_hidden()
+    expect(more).to_be_focused()
+    menu = open_actions(tab, "Row of plants")
+    expect(menu.get_by_role("button", name="Unpin")).to_be_visible()
+    menu.get_by_label("Title").fill("x" * 81)
+    tab.keyboard.press("Enter")
+    expect(menu.get_by_text("This title has 81 characters.")).to_be_visible()
+    menu.get_by_label("Title").fill("Row of herbs")
+    # The list is loaded again, and what is typed stays.
+    with tab.expect_response("**/sidebar/*"):
+        tab.evaluate("htmx.trigger('#sidebar-list', 'refresh')")
+    tab.keyboard.press("Enter")
+    expect(find_link(tab, "Row of herbs")).to_be_visible()
+    expect(menu).to_be_hidden()
+    expect(tab.get_by_role("button", name="Actions for Row of herbs")).to_be_focused()
+    assert tab.url != first
+    expect(tab.get_by_role("heading", name="Row of trees")).to_be_visible()
+
+
+@pytest.mark.parametrize("act", ["Delete", "Archive"])
+def test_a_row_that_leaves_the_list_comes_back_by_undo(visit: Visit, act: str) -> None:
+    tab = open_chat(visit, f"To leave by {act}", viewport=PHONE, has_touch=True, is_mobile=True)
+    gone = f"To leave by {act}"
+    ask_in_new_chat(tab, visit.house.model.answers(f"Beside {act}", Answer(text="Noted.")))
+    expect_over(tab)
+    tab.get_by_role("button", name="Open the list of chats").click()
+    open_actions(tab, gone).get_by_role("button", name=act).click()
+    expect(find_link(tab, gone)).to_have_count(0)
+    undo = tab.get_by_role("button", name="Undo")
+    expect(undo).to_be_focused()
+    with tab.expect_response("**/sidebar/*"):
+        tab.evaluate("htmx.trigger('#sidebar-list', 'refresh')")
+    expect(undo).to_be_focused()
+    undo.click()
+    expect(find_link(tab, gone)).to_be_visible()
+    expect(tab.get_by_role("button", name=f"Actions for {gone}")).to_be_focused()
+    expect(undo).to_have_count(0)
+
+
+def test_an_action_on_the_row_of_the_open_chat_changes_its_heading(visit: Visit) -> None:
+    tab = open_chat(visit, "Open and in the list")
+    menu = open_actions(tab, "Open and in the list")
+    menu.get_by_label("Title").fill("Renamed in the list")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="Renamed in the list")).to_be_visible()
+    open_actions(tab, "Renamed in the list").get_by_role("button", name="Delete").click()
+    expect(tab.get_by_text("Chat deleted: Renamed in the list")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Hello, owner.")).to_be_visible()
 
 
 def make_title(visit: Visit, tab: Page, title: str) -> None:
@@ -71,7 +166,7 @@ def test_a_title_of_the_model_appears_and_a_title_that_is_being_typed_stays(visi
     make_title(visit, tab, "Trees <of> the garden")
     expect(tab.get_by_role("heading", name="Trees <of> the garden")).to_be_visible()
     expect(find_link(tab, "Trees <of> the garden")).to_be_visible()
-    tab.get_by_role("button", name="Chat menu").click()
+    tab.get_by_role("button", name="Rename this chat").click()
     field = tab.get_by_label("Title", exact=True)
     expect(field).to_have_value("Trees <of> the garden")
     field.fill("My own")
@@ -113,7 +208,7 @@ def test_without_script_a_refused_title_stays_in_its_place(visit: Visit) -> None
     address = open_chat(visit, "Without a script").url
     tab = visit.tab(java_script_enabled=False)
     tab.goto(address)
-    tab.get_by_role("button", name="Chat menu").click()
+    press(tab, "Rename")
     rename(tab, "x" * 81)
     expect(tab.get_by_text("This title has 81 characters. The limit is 80.")).to_be_visible()
     rename(tab, "A shorter one")

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from .browser import (
+    DEMO_MODEL,
     House,
     Visit,
     ask_in_new_chat,
@@ -141,6 +142,27 @@ def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) ->
         expect(question).to_have_count(0)
         expect(tab.locator("summary:focus")).to_contain_text("denied by")
     assert visit.executions("first") == visit.executions("second") == 0
+
+
+@pytest.mark.parametrize("device", ["laptop", "phone"])
+def test_a_plain_request_is_decided_in_its_row(visit: Visit, ida: str, device: str) -> None:
+    """Two requests, one after the other, without opening a card."""
+    tab = visit.tab(ida, **(PHONE if device == "phone" else {}))
+    for thing in ("lemons", "limes"):
+        ask_in_new_chat(tab, f"Add {thing} to Groceries", DEMO_MODEL)
+        expect(card(tab, "add", "notebook")).to_be_visible()
+    tab.goto("/approvals/")
+    for thing, decision in (("lemons", "Allow once"), ("limes", "Deny")):
+        form = inbox(tab).get_by_role("group", name=re.compile("Medium risk")).first
+        expect(form).to_contain_text(thing)
+        expect(form).to_contain_text("Groceries")
+        assert fits(tab)
+        tick_as_read(tab)
+        button(form, decision).click()
+        said = {"Allow once": "Allowed once:", "Deny": "Denied:"}[decision]
+        expect(tab.get_by_role("status").filter(has_text=said)).to_be_visible()
+        assert tab.evaluate("document.activeElement.closest('.inbox') !== null")
+    expect(inbox(tab)).to_contain_text(EMPTY)
 
 
 def _press_on(tab: Page, wanted: Locator, key: str) -> None:

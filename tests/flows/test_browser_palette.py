@@ -1,7 +1,7 @@
 """The command palette, by keyboard and on a phone without JavaScript."""
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.wire.script import Answer
 
@@ -118,3 +118,46 @@ def test_without_script_its_box_searches(visit: Visit) -> None:
     tab.get_by_label(FIND).fill("elephants")
     tab.keyboard.press("Enter")
     expect(tab.get_by_text("No chat has all these words.")).to_be_visible()
+
+
+def test_commands_press_what_is_on_the_page(visit: Visit) -> None:
+    tab = visit.tab()
+    answers = (Answer(text="Noted."), Answer(text="Noted again."))
+    ask_in_new_chat(tab, visit.house.model.answers("To be pressed", *answers))
+    expect_over(tab)
+    run_command(tab, "Rename this chat")
+    expect(tab.get_by_label("Title", exact=True)).to_be_focused()
+    tab.keyboard.type("Pressed")  # in place of all of it
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="Pressed", exact=True)).to_be_visible()
+    run_command(tab, "Regenerate the last answer")
+    expect(tab.get_by_text("Noted again.")).to_be_visible()
+    expect_over(tab)
+    run_command(tab, "Choose tools and services")
+    expect(tab.get_by_role("search", name="Tools")).to_be_visible()
+    tab.keyboard.press("Escape")
+    sidebar = tab.get_by_role("navigation", name="Chats")
+    run_command(tab, "Hide or show the list of chats")
+    expect(sidebar).to_be_hidden()
+    tab.keyboard.press("Control+b")
+    expect(sidebar).to_be_visible()
+
+
+def test_the_theme_is_chosen_on_any_page(visit: Visit) -> None:
+    tab = visit.tab("stranger")
+    tab.goto("/usage/")
+    run_command(tab, "Use the dark theme")
+    expect(tab.locator("html[data-theme=dark]")).to_have_count(1)
+    assert tab.url.endswith("/usage/")
+    run_command(tab, "Use the theme of the system")
+    expect(tab.locator("html[data-theme]")).to_have_count(0)
+
+
+def run_command(tab: Page, label: str) -> None:
+    tab.keyboard.press("Control+k")
+    tab.get_by_label(FIND).fill(label)
+    entry = tab.get_by_role("dialog").get_by_role("button", name=label)
+    expect(entry.locator("mark").first).to_be_visible()
+    tab.keyboard.press("ArrowDown")
+    expect(entry).to_be_focused()
+    tab.keyboard.press("Enter")

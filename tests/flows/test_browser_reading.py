@@ -6,9 +6,18 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.wire.script import Answer
+from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask, ask_in_new_chat, box, expect_over
+from .browser import (
+    Visit,
+    ask,
+    ask_in_new_chat,
+    box,
+    button,
+    card,
+    expect_over,
+    tick_as_read,
+)
 
 pytestmark = pytest.mark.gate
 LONG = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(60))
@@ -177,6 +186,40 @@ def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
     expect_over(tab)
     assert abs(tab.evaluate(PLACE) - place) < 300
     assert tab.evaluate(LEFT) > 1_000
+    expect(find_link(tab)).to_be_visible()
+
+
+@pytest.mark.parametrize("means", ["wheel", "keys"])
+def test_a_person_who_scrolled_up_from_an_open_card_is_left_where_they_read(
+    visit: Visit, means: str
+) -> None:
+    tab, model = visit.tab(), visit.house.model
+    ask_in_new_chat(tab, model.answers(f"Tell me all by {means}", Answer(text=LONG)))
+    expect_over(tab)
+    calls = [
+        Tool(name="things_delete_thing", arguments={"name": f"{means} {n}"}, id=f"call_{n}")
+        for n in (1, 2)
+    ]
+    answers = [Answer(tools=calls[:1]), Answer(tools=calls[1:]), Answer(text=f"Done. {LONG}")]
+    ask(tab, model.answers(f"Delete two by {means}", *answers))
+    expect(card(tab, "delete thing")).to_be_in_viewport()
+    if means == "wheel":
+        tab.get_by_text("Paragraph 59 of").hover()
+        tab.mouse.wheel(0, -400)
+    else:
+        tab.get_by_role("region", name="Conversation").focus()
+        tab.keyboard.press("PageUp")
+    tab.wait_for_function(f"() => ({LEFT})() > 250")
+    other = visit.tab()
+    other.goto(tab.url)
+    place = tab.evaluate(PLACE)
+    for count, _ in enumerate(calls, start=1):
+        expect(card(other, "delete thing")).to_be_visible()
+        tick_as_read(other)
+        button(card(other, "delete thing"), "Allow once").click()
+        expect(other.locator(".tool[data-state=succeeded]")).to_have_count(count)
+    expect_over(tab)
+    assert abs(tab.evaluate(PLACE) - place) < 10
     expect(find_link(tab)).to_be_visible()
 
 

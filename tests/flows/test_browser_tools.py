@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask, ask_in_new_chat, box, button, expect_over
+from .browser import DEMO_MODEL, House, Visit, ask, ask_in_new_chat, box, button, expect_over
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -102,6 +102,29 @@ def test_a_search_finds_a_tool_to_switch_and_keeps_what_is_typed(
     expect(switch).to_be_checked()
     button(tab, "Close").click()
     expect(box(tab)).to_have_value("Half a thought")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["laptop", "phone"])
+def test_in_a_new_chat_the_menu_lies_over_the_page_and_moves_nothing(
+    visit: Visit, size: tuple[int, int]
+) -> None:
+    width, height = size
+    tab = visit.tab(viewport={"width": width, "height": height})
+    tab.goto("/")
+    tab.get_by_label("Model").select_option(DEMO_MODEL)  # it has examples below the box
+    greeting = tab.get_by_role("heading", level=1)
+    places = [greeting, box(tab), tab.get_by_text("Answers can be wrong.")]
+    before = [place.bounding_box() for place in places]
+    menu = open_menu(tab)
+    menu.get_by_role("button", name="things").click()
+    expect(menu.get_by_role("switch").first).to_be_visible()
+    assert [place.bounding_box() for place in places] == before
+    picker, end = tab.locator(".picker").bounding_box(), before[1]
+    assert picker and end
+    assert end["y"] + end["height"] < picker["y"] and picker["y"] + picker["height"] <= height
+    expect(greeting).to_be_in_viewport()
+    tab.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
 
 
 def test_on_a_phone_the_menu_fits_its_screen(visit: Visit) -> None:

@@ -177,6 +177,56 @@ def build_approval_card(
     }
 
 
+# Of all names and values of a call that is decided in its row.
+ROW_CHARACTERS = 160
+ROW_ARGUMENTS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDecision:
+    """What the row of a call in the inbox shows so that it can be decided there: with the names and
+    the risk of every row, all that its card says."""
+
+    version: str
+    answer_to: str
+    tool_id: SafeString
+    arguments: tuple[call_values.Argument, ...]
+    why: SafeString
+    reasons: tuple[SafeString, ...]
+
+
+def build_row_decision(call: ToolCall, facts: CallFacts) -> RowDecision | None:
+    """Return what the row of a waiting call shows, or None if it has to be decided on its card.
+
+    A decision binds what was shown, so a row has buttons only if nothing is folded, hidden or left
+    out in it. Whatever asks for a closer look is on the card alone: a high or unknown risk, a
+    second approval, a warning, a note of an admin, a changed tool, and copied or missing values.
+    """
+    approval: Approval = call.approval
+    if not approval.may_be_batched or call.note or call_values.list_cautions(call):
+        return None
+    if facts.copied or facts.definition_before or call_values.draw_left_out(call, facts.previous):
+        return None
+    if has_hidden(call.arguments) or mask_secrets_in_json(call.arguments) != call.arguments:
+        return None
+    arguments = call_values.draw_arguments(call, facts.previous)
+    said = "".join(f"{each.name}{each.value}" for each in arguments)
+    if len(arguments) > ROW_ARGUMENTS or len(said) > ROW_CHARACTERS or "\n" in said:
+        return None
+    return RowDecision(
+        version=approval.binding,
+        answer_to=reverse("decide", args=[call.pk]),
+        tool_id=draw_hidden(call.tool_id),
+        arguments=tuple(arguments),
+        why=draw_hidden(translate_reason(call.why)),
+        reasons=tuple(
+            draw_hidden(translate_reason(reason))
+            for reason in map(str, call.reasons)
+            if reason not in call.why
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What the tool does according to its service (or to Countersign, for built-in tools), why the

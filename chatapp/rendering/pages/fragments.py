@@ -401,13 +401,16 @@ def render_mode(conversation: Conversation | None, csrf_token: str = "", chosen:
     return render_to_string("chat/_mode.html", context)
 
 
-def render_conversation_link(conversation: Conversation, dot: str, is_current: bool = False) -> str:
-    """Return the link to a conversation in the sidebar."""
+def render_conversation_link(
+    conversation: Conversation, dot: str, is_current: bool = False, *, is_focused: bool = False
+) -> str:
+    """Return the row of a conversation in the sidebar; `is_focused`: its button takes the focus."""
     context = {
         "element_id": page_values.link_id(conversation.pk),
         "conversation": conversation,
         "dot": dot,
         "is_current": is_current,
+        "is_focused": is_focused,
     }
     return render_to_string("chat/_conversation_link.html", context)
 
@@ -419,7 +422,7 @@ def render_title(conversation: Conversation) -> str:
 
 
 def render_rename_form(conversation: Conversation) -> str:
-    """Return the form in the chat menu that renames a chat."""
+    """Return the form in place of the title that renames a chat."""
     return render_to_string("chat/_rename.html", {"conversation": conversation})
 
 

@@ -2,10 +2,12 @@
 waiting calls. The mail names service, tool and risk, never a value of a call."""
 
 import hashlib
+import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from django.contrib.humanize.templatetags.humanize import naturaltime
@@ -18,7 +20,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from chatapp.models import Approval, Conversation, Member, ToolCall
 from chatapp.rendering import call_values, page_values
+from chatapp.rendering.cards.approval_card import RowDecision, build_row_decision
 from chatapp.rendering.hidden_characters import draw_hidden
+from chatapp.rendering.page_values import CallFacts
+
+from .fragments import sign_shown_at
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -98,6 +104,7 @@ STATES: "dict[Kind, StrOrPromise]" = {
     "second": gettext_lazy("waiting for a second approval"),
     "review": gettext_lazy("waiting for your review"),
 }
+NO_FACTS: Mapping[uuid.UUID, CallFacts] = MappingProxyType({})
 # The kinds whose cards open in their rows.
 OPENED_IN_ROW: tuple[Kind, ...] = ("approval", "second")
 
@@ -127,6 +134,9 @@ class Line:
     age: str
     expires_at: datetime | None
     is_review: bool
+    decision: RowDecision | None = None
+    answer_id: str = ""
+    shown_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +147,15 @@ class OpenedCard:
     html: SafeString
     note: SafeString | str = ""
     chat: Conversation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowAnswer:
+    """What came of a decision in a row: `refusal` is shown in that row, `html` above the list."""
+
+    call_id: uuid.UUID
+    refusal: str = ""
+    html: SafeString | str = ""
 
 
 def build_inbox_address(opened: uuid.UUID) -> str:
@@ -156,8 +175,13 @@ def render_inbox(
     old_outcomes: int,
     opened: uuid.UUID | None = None,
     card: OpenedCard | None = None,
+    *,
+    facts: Mapping[uuid.UUID, CallFacts] = NO_FACTS,
+    answer: RowAnswer | None = None,
+    csrf_token: str = "",
 ) -> str:
-    """Return the list by kind. `old_outcomes` counts the old calls that only the log lists.
+    """Return the list by kind. `old_outcomes` counts the old calls that only the log lists. Calls
+    with `facts` may be decided in their row; `answer` is that to such a decision.
 
     `opened` is the call whose card is open in its row. A live frame has no `card`: the page keeps
     the one that it shows, which is a live fragment of its own.
@@ -165,22 +189,40 @@ def render_inbox(
     groups = [
         (
             KIND_TEXTS[pile.kind],
-            [_build_line(each, in_inbox=True) for each in pile.waiting],
+            [_build_line(each, in_inbox=True, facts=facts) for each in pile.waiting],
             pile.more,
         )
         for pile in piles
     ]
+    keep = _hash_shown([groups, old_outcomes])
     context = {
         "element_id": page_values.inbox_id(opened),
-        "groups": groups,
+        "groups": [(texts, [_sign(each) for each in lines], more) for texts, lines, more in groups],
         "old_outcomes": old_outcomes,
-        "keep": _hash_shown([groups, old_outcomes]),
+        "keep": keep,
         "opened": opened,
         "opened_id": page_values.opened_id(opened) if opened else "",
-        "answer_id": f"{page_values.tool_call_id(opened)}-answer" if opened else "",
+        "opened_answer_id": page_values.answer_id(opened) if opened else "",
         "card": card,
+        "answer": answer,
+        "focused": _find_focused(piles, answer) if answer else None,
+        "csrf_token": csrf_token,
     }
     return render_to_string("chat/_inbox.html", context)
+
+
+def _find_focused(piles: Sequence[WaitingGroup], answer: RowAnswer) -> uuid.UUID | None:
+    """Return the call whose row takes the focus: the one that was refused, or else the first."""
+    calls = [each.call_id for pile in piles for each in pile.waiting]
+    return answer.call_id if answer.call_id in calls else next(iter(calls), None)
+
+
+def _sign(line: Line) -> Line:
+    """Add the time at which a row with buttons is shown: none is decided sooner than it is read,
+    also when the rows have moved."""
+    if line.decision is None:
+        return line
+    return replace(line, shown_at=sign_shown_at(line.call_id, time.time()))
 
 
 def render_next(others: Sequence[WaitingGroup], current: uuid.UUID) -> str:
@@ -201,7 +243,12 @@ def _hash_shown(shown: object) -> str:
     return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
 
 
-def _build_line(waiting: WaitingCall, *, in_inbox: bool = False) -> Line:
+def _build_line(
+    waiting: WaitingCall,
+    *,
+    in_inbox: bool = False,
+    facts: Mapping[uuid.UUID, CallFacts] = NO_FACTS,
+) -> Line:
     """Return the line of a call. `in_inbox`: its card opens in its row, and not on a page of its
     own."""
     call = waiting.call
@@ -232,6 +279,8 @@ def _build_line(waiting: WaitingCall, *, in_inbox: bool = False) -> Line:
         age=age,
         expires_at=waiting.expires_at,
         is_review=waiting.kind == "review",
+        decision=build_row_decision(call, facts[call.pk]) if call.pk in facts else None,
+        answer_id=page_values.answer_id(call.pk),
     )
 
 

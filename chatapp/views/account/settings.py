@@ -12,7 +12,9 @@ from django.contrib.auth import logout
 from django.db import transaction
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -108,10 +110,19 @@ def save_appearance(request: MemberRequest) -> HttpResponse:
     form = AppearanceForm(request.POST)
     if not form.is_valid():
         return render_page(request, appearance=form, status=422)
-    Member.objects.filter(pk=request.user.pk).update(**form.cleaned_data)
-    request.user.theme = form.cleaned_data["theme"]
-    request.user.language = form.cleaned_data["language"]
-    return redirect("settings")
+    # The palette sends the theme alone, from any page.
+    chosen = {name: value for name, value in form.cleaned_data.items() if name in request.POST}
+    Member.objects.filter(pk=request.user.pk).update(**chosen)
+    for name, value in chosen.items():
+        setattr(request.user, name, value)
+    return redirect(_choose_way_back(request))
+
+
+def _choose_way_back(request: MemberRequest) -> str:
+    """Return the page of ours on which a form was sent, or the settings."""
+    page = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(page, {request.get_host()}, request.is_secure())
+    return page if is_ours else reverse("settings")
 
 
 @for_members("POST")

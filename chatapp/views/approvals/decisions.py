@@ -8,6 +8,7 @@ from django.core.signing import BadSignature
 from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
@@ -33,7 +34,14 @@ from chatapp.views.access import MemberRequest, for_members, is_from_a_page
 from chatapp.views.chat.conversations import build_call_address, build_sidebar_context
 
 from . import attention_checks
-from .inbox import answer_in_inbox, is_from_inbox, render_check
+from .inbox import (
+    answer_call_in_row,
+    answer_in_inbox,
+    answer_in_row,
+    is_from_inbox,
+    is_from_row,
+    render_check,
+)
 from .second_signature import is_own_call, render_answer, render_signing_page
 
 UNREADABLE = gettext_lazy("This form is not valid. Reload the page, then decide again.")
@@ -64,6 +72,9 @@ def _answer_check(request: MemberRequest, check: AttentionCheck) -> HttpResponse
     try:
         attention_checks.answer_check(request, check)
     except Refused as refused:
+        if is_from_row(request):
+            answer = inbox.RowAnswer(call_id=check.pk, refusal=refused.sentence)
+            return answer_in_row(request, answer, refused.status)
         if not request.htmx:
             return render_check(request, check, refused.sentence, refused.status)
         card = attention_checks.render_card(request, check, refused.sentence)
@@ -71,6 +82,9 @@ def _answer_check(request: MemberRequest, check: AttentionCheck) -> HttpResponse
     if not request.htmx:
         return redirect(f"{reverse('approvals')}?checked={check.pk}")
     context = {"element_id": page_values.tool_call_id(check.pk), "checked": check}
+    if is_from_row(request):
+        html = render_to_string("chat/_attention_check.html", context)
+        return answer_in_row(request, inbox.RowAnswer(call_id=check.pk, html=html), 200)
     return render(request, "chat/_attention_check.html", context)
 
 
@@ -128,7 +142,7 @@ def _refuse_other_forms(request: MemberRequest, call: ToolCall, shown_at: str) -
     """Refuse a request of a page that is not from the form of this call's card, with its time.
     Foreign markup that got through would be another element."""
     source = request.htmx.source if request.htmx else None
-    is_other = source is not None and source != f"form#{page_values.tool_call_id(call.pk)}-answer"
+    is_other = source is not None and source != f"form#{page_values.answer_id(call.pk)}"
     if is_other or (not shown_at and is_from_a_page(request)):
         raise Refused(UNREADABLE)
 
@@ -214,6 +228,8 @@ def _answer_call(request: MemberRequest, call: ToolCall, act: Callable[[], None]
         problems = refused.problems if isinstance(refused, UnreadableArguments) else {}
         changed = approval_card.RefusedValues(values=request.POST.dict(), problems=problems)
     call = get_call(request.user, call.pk)
+    if is_from_row(request):
+        return answer_call_in_row(request, call, refusal, status)
     if is_from_inbox(request) and not request.htmx:
         return answer_in_inbox(request, call, refusal, status, changed)
     if not is_own_call(request, call):

@@ -8,17 +8,19 @@ from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
+from django_htmx.http import retarget
 
 from chatapp.approvals import reminders
 from chatapp.approvals.attention_checks import build_call, find_answered, place
 from chatapp.approvals.inbox import count_old_outcomes, get_opened, list_waiting
 from chatapp.live.page_facts import load_call_facts, load_note
-from chatapp.live.shown_cards import mark_shown, mark_shown_to_second
+from chatapp.live.shown_cards import mark_shown, mark_shown_to_second, show_rows
 from chatapp.models import AttentionCheck, Member, ToolCall
 from chatapp.people.refused import Refused
-from chatapp.rendering import page_values
+from chatapp.rendering import call_values, page_values
 from chatapp.rendering.cards import approval_card
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages import fragments, inbox, second_signature
@@ -33,7 +35,7 @@ def approvals(request: MemberRequest) -> HttpResponse:
     """Show the list, with the card of one call open in its row if the address names it."""
     if "open" not in request.GET:
         place(request.user)
-        context = build_inbox_context(request.user)
+        context = build_inbox_context(request.user, csrf_token=get_token(request))
         context["checked"] = _find_answered(request)
         return render(request, "chat/approvals.html", context)
     try:
@@ -67,8 +69,46 @@ def render_check(
 
 
 def is_from_inbox(request: MemberRequest) -> bool:
-    """Return whether an answer was given on a card in the inbox."""
-    return request.POST.get("back") == "inbox"
+    """Return whether an answer was given in the inbox, on a card or in a row."""
+    return request.POST.get("back") in ("inbox", "row")
+
+
+def is_from_row(request: MemberRequest) -> bool:
+    """Return whether a script sent the form of a row in the inbox."""
+    return bool(request.htmx) and request.POST.get("back") == "row"
+
+
+def answer_call_in_row(
+    request: MemberRequest, call: ToolCall, refusal: str, status: int
+) -> HttpResponse:
+    """Return the list after a decision about a call in its row."""
+    context = {
+        "call": call,
+        "title": draw_hidden(call_values.get_title(call)),
+        "is_denied": request.POST.get("decision") == "deny",
+        "refusal": refusal,
+    }
+    if refusal and call.state == ToolCall.State.AWAITING_APPROVAL:
+        answer = inbox.RowAnswer(call_id=call.pk, refusal=refusal)
+    else:
+        html = render_to_string("chat/_row_answered.html", context)
+        answer = inbox.RowAnswer(call_id=call.pk, html=html)
+    return answer_in_row(request, answer, status)
+
+
+def answer_in_row(request: MemberRequest, answer: inbox.RowAnswer, status: int) -> HttpResponse:
+    """Return the list after a decision in one of its rows."""
+    person = request.user
+    waiting = list_waiting(person)
+    html = inbox.render_inbox(
+        waiting,
+        count_old_outcomes(person),
+        facts=show_rows(waiting),
+        answer=answer,
+        csrf_token=get_token(request),
+    )
+    # The live frame may have replaced the list before: its present element takes the answer.
+    return retarget(HttpResponse(html, status=status), f"#{page_values.INBOX_ID}")
 
 
 def answer_in_inbox(
@@ -107,16 +147,25 @@ def render_opened(
 
 
 def build_inbox_context(
-    person: Member, opened: ToolCall | None = None, card: inbox.OpenedCard | None = None
+    person: Member,
+    opened: ToolCall | None = None,
+    card: inbox.OpenedCard | None = None,
+    *,
+    csrf_token: str = "",
 ) -> dict[str, Any]:
     minutes = settings.MAIL_AFTER_MINUTES
     opened_id = opened.pk if opened else None
     waiting, old_outcomes = list_waiting(person, opened), count_old_outcomes(person)
+    # Beside an open card the other rows are only lines.
+    facts = {} if opened_id else show_rows(waiting)
+    html = inbox.render_inbox(
+        waiting, old_outcomes, opened_id, card, facts=facts, csrf_token=csrf_token
+    )
     shows = [page_values.inbox_id(opened_id)]
     if opened_id:
         shows.append(page_values.tool_call_id(opened_id))
     return {
-        "inbox": SafeString(inbox.render_inbox(waiting, old_outcomes, opened_id, card)),
+        "inbox": SafeString(html),
         "shows": ",".join(shows),
         "sends_mail": settings.SENDS_MAIL,
         "has_mail": reminders.is_on(person),
@@ -144,5 +193,7 @@ def open_from_mail(request: MemberRequest, token: str) -> HttpResponse:
     try:
         return redirect("approval", reminders.follow_link(request.user, token))
     except Refused as refused:
-        context = build_inbox_context(request.user) | {"sentence": refused.sentence}
+        context = build_inbox_context(request.user, csrf_token=get_token(request)) | {
+            "sentence": refused.sentence
+        }
         return render(request, "chat/approvals.html", context, status=refused.status)

@@ -1,11 +1,14 @@
-"""Forms of a whole chat, and the pages of its instructions and of archived and deleted chats."""
+"""Forms of a whole chat, in its menu and in that of its row in the list, and the pages of its
+instructions and of archived and deleted chats."""
 
 import uuid
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.safestring import SafeString
-from django_htmx.http import reswap, retarget
+from django_htmx.http import HttpResponseClientRedirect, reswap, retarget
 
 from chatapp.context.projects import find_project_of
 from chatapp.conversations import chat_list
@@ -17,7 +20,13 @@ from chatapp.people.refused import Refused
 from chatapp.rendering.pages import fragments
 from chatapp.views.access import MemberRequest, for_members
 
-from .conversations import Renaming, build_sidebar_context, open_draft, render_chat
+from .conversations import (
+    Renaming,
+    build_sidebar_context,
+    open_draft,
+    read_open_chat,
+    render_chat,
+)
 from .model_button import takes_temperature
 
 # On the page of archived chats, of each kind.
@@ -32,7 +41,14 @@ def rename(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
         chat_list.rename(conversation, title)
     except Refused as refused:
         return _render_refused_title(request, conversation, title, refused)
-    return _render_change(request, conversation)
+    return _render_change(request, conversation, focus="title")
+
+
+@for_members("GET")
+def row_menu(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Return the menu of a chat in the list of chats."""
+    conversation = Conversation.of(request.user, conversation_id)
+    return render(request, "chat/_row_menu.html", {"conversation": conversation})
 
 
 @for_members("GET", "HEAD", "POST")
@@ -77,8 +93,9 @@ def pin(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 @for_members("POST")
 def archive(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = Conversation.of(request.user, conversation_id)
-    chat_list.archive(conversation, is_on=request.POST.get("archive") != "no")
-    return _render_change(request, conversation)
+    is_on = request.POST.get("archive") != "no"
+    chat_list.archive(conversation, is_on=is_on)
+    return _render_change(request, conversation, offers_undo=is_on)
 
 
 @for_members("POST")
@@ -93,15 +110,18 @@ def keep(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 def delete(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = Conversation.of(request.user, conversation_id)
     chat_list.delete(conversation)
-    response = redirect("home")
-    response["Location"] += f"?deleted={conversation.pk}"
-    return response
+    if _is_from_list(request) and read_open_chat(request) != str(conversation.pk):
+        return _render_list(request, conversation, offers_undo=True)
+    address = f"{reverse('home')}?deleted={conversation.pk}"
+    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
 
 
 @for_members("POST")
 def restore(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = chat_list.find_deleted(request.user, conversation_id)
     chat_list.restore(conversation)
+    if _is_from_list(request):
+        return _render_list(request, conversation)
     return redirect("conversation", conversation.pk)
 
 
@@ -117,24 +137,59 @@ def archived(request: MemberRequest) -> HttpResponse:
     return render(request, "chat/archived.html", context)
 
 
+def _is_from_list(request: MemberRequest) -> bool:
+    """Whether a script sent the form of a row in the list of chats."""
+    return bool(request.htmx) and request.GET.get("from") == "list"
+
+
 def _render_change(
-    request: MemberRequest, conversation: Conversation, *, is_kept: bool = False
+    request: MemberRequest,
+    conversation: Conversation,
+    *,
+    focus: str = "menu",
+    is_kept: bool = False,
+    offers_undo: bool = False,
 ) -> HttpResponse:
-    """Answer a form of the chat menu: with the changed heading and list, or without htmx with the
-    page of the chat."""
+    """Answer a form about a chat: with the changed heading and list, or without htmx with the page
+    of the chat. `focus` is the button of the heading that takes the focus."""
+    if _is_from_list(request):
+        return _render_list(request, conversation, offers_undo=offers_undo)
     if not request.htmx:
         return redirect("conversation", conversation.pk)
-    conversation.refresh_from_db()
     context = {
-        "conversation": conversation,
-        "title": SafeString(fragments.render_title(conversation)),
-        "assistant": find_assistant_of(conversation),
-        "project": find_project_of(conversation),
+        **_build_head_context(conversation),
+        "focus": focus,
         "is_kept": is_kept,
         **build_sidebar_context(request.user, str(conversation.pk)),
     }
     changed = render(request, "chat/_chat_head_changed.html", context)
     return reswap(retarget(changed, "#chat-head"), "outerHTML")
+
+
+def _render_list(
+    request: MemberRequest, conversation: Conversation, *, offers_undo: bool = False
+) -> HttpResponse:
+    """Answer an action in the list of chats: with the list, in which the focus goes to the row of
+    the chat or to *Undo*, and with the heading if the chat is open."""
+    current = read_open_chat(request)
+    context = build_sidebar_context(request.user, current, focused=conversation.pk)
+    context["conversation"] = conversation
+    if offers_undo:
+        context["undo"] = chat_list.find_just_removed(request.user, conversation.pk)
+    if current == str(conversation.pk):
+        context |= {"is_open": True, **_build_head_context(conversation)}
+    changed = render(request, "chat/_row_changed.html", context)
+    return reswap(retarget(changed, "#sidebar-list"), "innerMorph")
+
+
+def _build_head_context(conversation: Conversation) -> dict[str, Any]:
+    conversation.refresh_from_db()
+    return {
+        "conversation": conversation,
+        "title": SafeString(fragments.render_title(conversation)),
+        "assistant": find_assistant_of(conversation),
+        "project": find_project_of(conversation),
+    }
 
 
 def _render_refused_title(
@@ -144,5 +199,9 @@ def _render_refused_title(
     if not request.htmx:
         draft = open_draft(request.user, conversation)
         return render_chat(request, conversation, draft, refused.status, renaming=renaming)
-    context = {"conversation": conversation, "renaming": renaming}
+    context = {
+        "conversation": conversation,
+        "renaming": renaming,
+        "in_list": _is_from_list(request),
+    }
     return render(request, "chat/_rename.html", context, status=refused.status)

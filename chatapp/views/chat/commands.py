@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chatapp.models import Conversation
+from chatapp.models import Conversation, Member
 from chatapp.models.conversations.search_index import split_words
 from chatapp.rendering.highlights import mark_words
 
@@ -15,12 +15,13 @@ from chatapp.rendering.highlights import mark_words
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A command or a page: a link to `address`, or with a `field` a form that sends it there; with
-    `is_step`, a step of the picker. `keys` is its shortcut on every page, and `name` what finds it
-    after `/`."""
+    `is_step`, a step of the picker. With `press` it presses what this selector finds on the page.
+    `keys` is its shortcut, and `name` what finds it after `/`."""
 
     label: str
-    address: str
     icon: str
+    address: str = ""
+    press: str = ""
     field: tuple[str, str] | None = None
     is_step: bool = False
     keys: str = ""
@@ -65,6 +66,7 @@ def list_commands(chat: Conversation | None) -> Iterator[Entry]:
     label = _("Instructions and parameters of this chat")
     yield build("chat-instructions", "instructions", label, "pen")
     if not chat.is_temporary:
+        yield build("move-chat", "move", _("Move this chat to a project"), "folder")
         if chat.pinned_at:
             yield build("pin-chat", "unpin", _("Unpin this chat"), "pin", ("pin", "no"))
         else:
@@ -79,6 +81,37 @@ def list_commands(chat: Conversation | None) -> Iterator[Entry]:
     yield build("export-chat", "export", _("Export this chat"), "export")
     yield build("print-chat", "print", _("Print this chat"), "export")
     yield build("delete-chat", "delete", _("Delete this chat"), "trash", ("delete", "yes"))
+
+
+def list_presses(chat: Conversation | None, *, has_box: bool) -> Iterator[Entry]:
+    """Yield what the open page does when one of its own buttons is pressed. `has_box`: it has a
+    message box."""
+    if chat is not None:
+        label = _("Rename this chat")
+        yield Entry(label=label, press=".rename-button", icon="pen", keys="F2")
+        last = chat.turns.order_by("-created_at").first()
+        if last is not None and last.is_live:
+            yield Entry(label=_("Stop the answer"), press=".stop", icon="stop", keys="Esc")
+        elif last is not None and last.state == last.State.DONE:
+            press = "#thread > :last-child .regenerate"
+            yield Entry(label=_("Regenerate the last answer"), press=press, icon="again")
+    if has_box:
+        yield Entry(label=_("Choose tools and services"), press=".tools-button button", icon="gear")
+        yield Entry(label=_("Add files or resources"), press=".composer .add", icon="clip")
+    label = _("Hide or show the list of chats")
+    yield Entry(label=label, press=".hide-sidebar input", icon="panel", keys="Ctrl B")
+
+
+def list_themes(person: Member) -> Iterator[Entry]:
+    """Yield the themes that the person does not have."""
+    address = reverse("save-appearance")
+    for theme, label in (
+        ("light", _("Use the light theme")),
+        ("dark", _("Use the dark theme")),
+        ("", _("Use the theme of the system")),
+    ):
+        if theme != person.theme:
+            yield Entry(label=label, address=address, icon="screen", field=("theme", theme))
 
 
 def list_steps() -> Iterator[Entry]:

@@ -13,7 +13,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
-from django_htmx.http import HttpResponseClientRedirect
 
 from chatapp.approvals.attention_checks import find_for_chat, render_for_chat
 from chatapp.approvals.inbox import read_person_facts
@@ -178,9 +177,6 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
     view = open_conversation(request.user, conversation_id, before)
     if before is not None:
         return _render_older_part(request, view, before)
-    if request.htmx and read_person_facts(request.user).has_apps:
-        # A page that was loaded without apps has neither their script nor their policy.
-        return HttpResponseClientRedirect(request.get_full_path())
     draft = open_draft(request.user, view.conversation) if view.has_draft else Draft()
     return render_chat(request, view.conversation, draft, view=view)
 
@@ -189,6 +185,8 @@ def conversation(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResp
 def sidebar_list(request: MemberRequest) -> HttpResponse:
     """Return the list of conversations, which pages request regularly."""
     context = build_sidebar_context(request.user, read_open_chat(request))
+    undo = read_id(request.GET.get("undo", ""))
+    context["undo"] = undo and chat_list.find_just_removed(request.user, undo)
     return render(request, "chat/_sidebar_list.html", context)
 
 
@@ -346,18 +344,22 @@ def render_chat(
     return render(request, "chat/page.html", context, status=status)
 
 
-def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
+def build_sidebar_context(
+    person: Member, current: str, *, focused: uuid.UUID | None = None
+) -> dict[str, Any]:
     """Return the context of the sidebar; `current` is the id of the open conversation, which counts
-    as read, or of the open project."""
+    as read, or of the open project. `focused` is the chat whose row takes the focus."""
     groups = load_sidebar(person)
     links = [
-        (group.label, [_render_link(link, current) for link in group.links]) for group in groups
+        (group.label, [_render_link(link, current, focused) for link in group.links])
+        for group in groups
     ]
     counts = read_person_facts(person)
     projects = load_projects(person) if counts.has_projects else []
     return {
         "projects_listed": [(each, str(each.pk) == current) for each in projects],
         "groups": links,
+        "focused": focused,
         "waiting": counts.waiting,
         "badge": SafeString(inbox.render_badge(counts.waiting)),
         "is_approver": counts.is_approver,
@@ -365,12 +367,15 @@ def build_sidebar_context(person: Member, current: str) -> dict[str, Any]:
     }
 
 
-def _render_link(link: SidebarLink, current: str) -> SafeString:
+def _render_link(link: SidebarLink, current: str, focused: uuid.UUID | None) -> SafeString:
     dot, is_current = link.dot, str(link.conversation.pk) == current
     if is_current:
         _mark_read(link.conversation)
         dot = "" if dot in ("unread", "failed") else dot
-    return SafeString(fragments.render_conversation_link(link.conversation, dot, is_current))
+    html = fragments.render_conversation_link(
+        link.conversation, dot, is_current, is_focused=link.conversation.pk == focused
+    )
+    return SafeString(html)
 
 
 def _mark_read(conversation: Conversation) -> None:

@@ -14,7 +14,14 @@ from chatapp.models import Conversation
 from chatapp.models.conversations.search_index import split_words
 from chatapp.views.access import MemberRequest, find_row, for_members
 
-from .commands import Entry, choose_entries, list_commands, mark_entry
+from .commands import (
+    Entry,
+    choose_entries,
+    list_commands,
+    list_presses,
+    list_themes,
+    mark_entry,
+)
 from .conversations import read_open_chat
 
 MOST_CHATS = 6
@@ -23,7 +30,10 @@ MAX_CHARACTERS = 200
 PLACES = (
     ("approvals", gettext_lazy("Inbox"), "bell"),
     ("search", gettext_lazy("All chats"), "search"),
+    ("projects", gettext_lazy("Projects"), "folder"),
+    ("add-project", gettext_lazy("New project"), "plus"),
     ("assistants", gettext_lazy("Assistants"), "spark"),
+    ("add-assistant", gettext_lazy("New assistant"), "plus"),
     ("prompts", gettext_lazy("Saved prompts"), "spark"),
     ("services", gettext_lazy("Connected services"), "plug"),
     ("consents", gettext_lazy("Permissions"), "shield"),
@@ -37,6 +47,15 @@ PLACES = (
     ("settings", gettext_lazy("Settings"), "lock"),
     ("language", gettext_lazy("Language"), "globe"),
     ("set-password", gettext_lazy("Change password"), "lock"),
+)
+# The parts of the settings page, by their ids.
+SETTINGS = (
+    ("profile", gettext_lazy("Settings: profile"), "people"),
+    ("appearance", gettext_lazy("Settings: appearance"), "screen"),
+    ("notifications", gettext_lazy("Settings: notifications"), "bell"),
+    ("security", gettext_lazy("Settings: security"), "lock"),
+    ("sessions", gettext_lazy("Settings: sessions"), "phone"),
+    ("data", gettext_lazy("Settings: your data"), "download"),
 )
 APPROVER_PLACE = ("stand-ins", gettext_lazy("Delegates"), "people")
 ADMIN_PLACE = ("admin:index", gettext_lazy("Admin"), "gear")
@@ -52,7 +71,7 @@ def palette(request: MemberRequest) -> HttpResponse:
     if words:
         chats.append(_build_search(text))
     groups = (
-        (_("Commands"), choose_entries(list_commands(_find_current(request)), words)),
+        (_("Commands"), choose_entries(_list_commands(request), words)),
         (_("Chats"), [mark_entry(each, words) for each in chats]),
         (_("Go to"), choose_entries(_list_places(request), words)),
     )
@@ -73,6 +92,20 @@ def _build_search(text: str) -> Entry:
     return Entry(label=label, address=address, icon="search", keys="Enter")
 
 
+def _list_commands(request: MemberRequest) -> Iterator[Entry]:
+    """Yield all that can be done on the page that asks."""
+    chat = _find_current(request)
+    has_box = chat is not None or _is_new_chat(request)
+    yield from list_commands(chat)
+    yield from list_presses(chat, has_box=has_box)
+    yield from list_themes(request.user)
+
+
+def _is_new_chat(request: MemberRequest) -> bool:
+    path = request.htmx.current_url_abs_path or ""
+    return path.partition("?")[0] == reverse("home")
+
+
 def _find_current(request: MemberRequest) -> Conversation | None:
     """Return the chat that is open in the page that asks."""
     return find_row(Conversation.filter_owned(request.user), read_open_chat(request))
@@ -86,3 +119,5 @@ def _list_places(request: MemberRequest) -> Iterator[Entry]:
         places.append(ADMIN_PLACE)
     for name, label, icon in places:
         yield Entry(label=str(label), address=reverse(name), icon=icon)
+    for part, label, icon in SETTINGS:
+        yield Entry(label=str(label), address=f"{reverse('settings')}#{part}", icon=icon)

@@ -256,7 +256,7 @@ async def test_open_pages_show_the_title_at_once_and_after_a_reconnection(
     feed.close()
     for each in (tab, late):
         assert each.text(page_values.TITLE_ID) == "Tidying <up>"
-        assert [field["value"] for field in each.soup.select("#chat-title")] == ["Tidying <up>"]
+        assert [field["value"] for field in each.soup.select("#title-chat")] == ["Tidying <up>"]
         assert "Tidying <up>" in each.text(page_values.link_id(chat.pk))
         await assert_as_reloaded(each, chat)
 

@@ -1,6 +1,7 @@
 """The inbox, the page of one call, and what comes after an answer."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,6 +10,7 @@ from django.utils import timezone
 from chatapp.approvals.inbox import MAX_SHOWN, OUTCOMES_KEPT
 from chatapp.models import Approval, Member, ToolCall
 from chatapp.rendering import page_values
+from chatapp.rendering.cards.approval_card import build_row_decision
 from chatapp.rendering.pages.inbox import build_inbox_address
 from mcpconfig.models import Service
 from tests.dom_tree import Element, parse
@@ -192,3 +194,113 @@ def test_an_answer_leads_back_to_where_it_was_given(
         headers={"referer": f"http://testserver{given}"},
     )
     assert answer["Location"].partition("#")[0] == given
+
+
+# --- decided in its row ----------------------------------------------------------------------
+def make_plain(
+    owner: Member, arguments: dict[str, object] | None = None, **values: Any
+) -> ToolCall:
+    """A call with a medium risk and short values."""
+    made = {"risk": "medium", "why": "Medium risk needs approval.", "reasons": [], "note": ""}
+    return rows.question(
+        rows.turn(owner, text="Shopping"),
+        {"title": "Groceries", "text": "Lemons"} if arguments is None else arguments,
+        **{"definition": rows.definition(title="Add to a note"), **made, **values},
+    )
+
+
+def find_row(client: Client) -> Element:
+    page = parse(client.get("/approvals/").content.decode())
+    return page.with_class("open-calls")[0].all("li")[0]
+
+
+def test_a_plain_call_is_decided_in_its_row_which_shows_all_of_it(
+    owner_client: Client, owner: Member
+) -> None:
+    call = make_plain(owner)
+    row = find_row(owner_client)
+    form = row.one("form", class_="row-decision")
+    assert [each.text for each in form.all("dt")] == ["title", "text"]
+    assert [each.text for each in form.all("dd")] == ["Groceries", "Lemons"]
+    assert "Medium risk" in row.text and "Add to a note" in row.text and call.tool_id in row.text
+    assert form.one("input", name="version")["value"] == rows.BINDING
+    answer = decide(owner_client, call, back="row")
+    assert answer.status_code == 200
+    changed = parse(answer.content.decode()).one(id=page_values.INBOX_ID)
+    assert changed.with_class("just-now")[0].text == "Allowed once: Add to a note Show the call"
+    assert changed.all("li") == []
+    assert ToolCall.objects.get(pk=call.pk).state == State.APPROVED
+
+
+def test_a_hasty_decision_in_a_row_is_refused_in_that_row(
+    owner_client: Client, owner: Member
+) -> None:
+    call = make_plain(owner)
+    answer = decide(owner_client, call, seconds_ago=0, back="row")
+    assert answer.status_code == 409
+    row = parse(answer.content.decode()).with_class("open-calls")[0].all("li")[0]
+    assert row.one("p", role="alert").text
+    assert row.one("a", autofocus="")["id"] == page_values.waiting_id(call.pk)
+    assert ToolCall.objects.get(pk=call.pk).state == State.AWAITING_APPROVAL
+
+
+def test_a_row_whose_call_was_decided_elsewhere_says_so_above_the_list(
+    owner_client: Client, owner: Member
+) -> None:
+    call = make_plain(owner)
+    assert decide(owner_client, call, decision="deny").status_code == 200
+    answer = decide(owner_client, call, back="row")
+    assert answer.status_code == 409
+    said = parse(answer.content.decode()).with_class("just-now")[0].text
+    assert said.startswith("Not decided: Add to a note")
+
+
+SHORT: dict[str, object] = {"title": "Groceries"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values", "approval"),
+    [
+        (SHORT, {"risk": "high"}, {}),
+        (SHORT, {"risk": ""}, {}),
+        (SHORT, {"note": "Ask Ida first."}, {}),
+        (SHORT, {}, {"wants_typing": True}),
+        ({"title": "x" * 200}, {}, {}),
+        ({"title": "One\nTwo"}, {}, {}),
+        ({"title": "Gro\u202eceries"}, {}, {}),
+        ({"password": "correct-horse"}, {}, {}),
+        ({"tags": ["a", "b"]}, {}, {}),
+        (dict.fromkeys("abcde", "x"), {}, {}),
+    ],
+    ids=["high", "unknown", "note", "typed", "long", "lines", "hidden", "secret", "list", "many"],
+)
+def test_a_call_that_does_not_fit_its_row_is_decided_on_its_card(
+    owner_client: Client,
+    owner: Member,
+    arguments: dict[str, object],
+    values: dict[str, str],
+    approval: dict[str, bool],
+) -> None:
+    make_plain(owner, arguments, **values)
+    Approval.objects.update(**approval)
+    row = find_row(owner_client)
+    assert row.all("form") == row.all("button") == []
+    assert row.one("a")["href"].startswith("/approvals/?open=")
+
+
+def test_a_call_with_values_from_untrusted_content_is_decided_on_its_card(
+    owner: Member,
+) -> None:
+    call = make_plain(owner)
+    facts = page_values.CallFacts(copied={"title": "a web page"})
+    assert build_row_decision(call, facts) is None
+    assert build_row_decision(call, page_values.CallFacts()) is not None
+    changed = page_values.CallFacts(definition_before=rows.definition(title="Read a note"))
+    assert build_row_decision(call, changed) is None
+
+
+def test_beside_an_open_card_rows_have_no_buttons(owner_client: Client, owner: Member) -> None:
+    opened, other = make_plain(owner), make_plain(owner)
+    page = parse(owner_client.get(f"/approvals/?open={opened.pk}").content.decode())
+    assert page.all("form", class_="row-decision") == []
+    assert page.one(id=page_values.waiting_id(other.pk))

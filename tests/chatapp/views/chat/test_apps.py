@@ -210,15 +210,16 @@ def test_a_service_without_apps_costs_a_page_nothing(
     assert "Shown" in html
 
 
-def test_a_chat_that_may_show_apps_is_loaded_as_a_whole(
+def test_each_page_of_a_person_with_apps_has_their_script_and_chats_open_inside_it(
     owner_client: Client, shown: ToolCall, gallery: Service
 ) -> None:
-    """The page that would take it in has neither the script nor the policy of apps."""
     address = f"/c/{shown.turn.conversation_id}/"
-    answer = owner_client.get(address, headers={"HX-Request": "true"})
-    assert answer["HX-Redirect"] == address
+    for page in ("/", "/usage/", address):
+        assert b"js/app_frame" in owner_client.get(page).content, page
+    opened = owner_client.get(address, headers={"HX-Request": "true"})
+    assert (opened.status_code, "HX-Redirect" in opened) == (200, False)
     Service.objects.filter(pk=gallery.pk).update(allows_apps=False)
-    assert "HX-Redirect" not in owner_client.get(address, headers={"HX-Request": "true"})
+    assert b"js/app_frame" not in owner_client.get("/usage/").content
 
 
 @pytest.mark.parametrize("state", ["failed", "unknown", "sending", "denied"])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 from django.test import Client
+from django.utils import timezone
 
 from chatapp.approvals import inbox
 from chatapp.conversations import chat_list, intake
@@ -82,6 +83,59 @@ def test_a_script_gets_the_heading_and_the_list_alone(owner_client: Client, owne
     assert changed.one("div", id="chat-head").one("h1").text == "Slow"
     assert "Slow" in changed.one("div", id="sidebar-list").text
     assert (answer["HX-Retarget"], changed.all("main")) == ("#chat-head", [])
+
+
+# --- the row in the list --------------------------------------------------------------------
+def change_row(
+    client: Client, chat: Conversation, what: str, opened: Conversation, **fields: Any
+) -> Element:
+    """Press a button in the menu of a row while the other chat is open in the page."""
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver/c/{opened.pk}/"}
+    answer = client.post(f"/c/{chat.pk}/{what}?from=list", fields, headers=headers)
+    assert (answer.status_code, answer["HX-Retarget"]) == (200, "#sidebar-list")
+    return parse(answer.content.decode())
+
+
+def test_a_row_changes_the_list_and_the_heading_only_of_the_open_chat(
+    owner_client: Client, owner: Member
+) -> None:
+    chat, opened = add_chat(owner, "Row"), add_chat(owner, "Open")
+    changed = change_row(owner_client, chat, "pin", opened, pin="yes")
+    assert changed.one("button", autofocus="")["id"] == f"more-{chat.pk}"
+    assert changed.all("div", id="chat-head") == []
+    assert [
+        each.attributes.get("hx-swap-oob") for each in changed.all("div", id=f"menu-{chat.pk}")
+    ] == [None, "outerHTML"]
+    changed = change_row(owner_client, opened, "rename", opened, title="Opened")
+    assert changed.one("div", id="chat-head").one("h1").text == "Opened"
+
+
+@pytest.mark.parametrize(("what", "said"), [("delete", "deleted"), ("archive", "archived")])
+def test_the_list_offers_to_undo_for_two_minutes(
+    owner_client: Client, owner: Member, stranger_client: Client, what: str, said: str
+) -> None:
+    chat, opened = add_chat(owner, "Row"), add_chat(owner, "Open")
+    notice = change_row(owner_client, chat, what, opened).one("div", class_="list-undo")
+    assert notice.one("p").text == f"Chat {said}: Row"
+    again = f"/sidebar/?undo={chat.pk}"
+    assert read(owner_client, again).one("div", class_="list-undo").text == notice.text
+    assert not read(stranger_client, again).all("div", class_="list-undo")
+    undo = "restore" if what == "delete" else "archive"
+    assert notice.one("button")["hx-post"] == f"/c/{chat.pk}/{undo}?from=list"
+    change_row(owner_client, chat, undo, opened, archive="no")
+    assert not read(owner_client, again).all("div", class_="list-undo")
+    assert sorted(list_groups(owner)["Today"]) == ["Open", "Row"]
+    change_row(owner_client, chat, what, opened)
+    late = {f"{said}_at": timezone.now() - chat_list.UNDO_OFFERED}
+    Conversation.objects.filter(pk=chat.pk).update(**late)
+    assert not read(owner_client, again).all("div", class_="list-undo")
+
+
+def test_the_open_chat_is_left_when_its_row_deletes_it(owner_client: Client, owner: Member) -> None:
+    chat = add_chat(owner)
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver/c/{chat.pk}/"}
+    answer = owner_client.post(f"/c/{chat.pk}/delete?from=list", headers=headers)
+    assert answer["HX-Redirect"] == f"/?deleted={chat.pk}"
 
 
 # --- pin and archive ------------------------------------------------------------------------

@@ -37,8 +37,47 @@ def test_without_words_it_has_commands_the_latest_chats_and_all_pages(
         add_chat(owner, f"Chat {number}")
     labels = list_labels(read(owner_client))
     assert labels[:2] == ["New chat", "New temporary chat"]
-    assert labels[2:8] == [f"Chat {number}" for number in range(7, 1, -1)]
-    assert {"Inbox", "All chats", "Usage"} <= set(labels)
+    first = labels.index("Chat 7")
+    assert labels[first : first + 6] == [f"Chat {number}" for number in range(7, 1, -1)]
+    assert {"Inbox", "All chats", "Usage", "Projects", "Settings: security"} <= set(labels)
+
+
+def test_each_command_of_a_page_is_there_with_its_key(owner_client: Client, owner: Member) -> None:
+    chat = add_chat(owner, "Open")
+    page = read(owner_client, page=f"/c/{chat.pk}/")
+    labels = list_labels(page)
+    assert {"Move this chat to a project", "Regenerate the last answer"} <= set(labels)
+    assert {"Choose tools and services", "Use the dark theme"} <= set(labels)
+    keys = {each.one("span").text: [key.text for key in each.all("kbd")] for each in page.all("li")}
+    assert keys["Rename this chat"] == ["F2"]
+    assert keys["Hide or show the list of chats"] == ["Ctrl B"]
+    elsewhere = list_labels(read(owner_client, page="/usage/"))
+    assert not {"Rename this chat", "Choose tools and services"} & set(elsewhere)
+    html = parse(owner_client.get(f"/c/{chat.pk}/").content.decode())
+    assert html.one("button", data_shortcut="F2") and html.one("input", data_shortcut="ctrl+KeyB")
+
+
+def test_an_answer_that_runs_is_stopped_and_not_made_again(
+    owner_client: Client, owner: Member
+) -> None:
+    chat = rows.turn(owner, Turn.State.RUNNING, "Live").conversation
+    labels = list_labels(read(owner_client, page=f"/c/{chat.pk}/"))
+    assert "Stop the answer" in labels
+    assert "Regenerate the last answer" not in labels
+
+
+def test_the_theme_alone_is_changed_and_leads_back(owner_client: Client, owner: Member) -> None:
+    Member.objects.filter(pk=owner.pk).update(language="de")
+    for referer, way_back in (
+        ("http://testserver/usage/", "http://testserver/usage/"),
+        ("http://elsewhere.test/usage/", "/settings/"),
+    ):
+        answer = owner_client.post(
+            "/settings/appearance", {"theme": "dark"}, headers={"Referer": referer}
+        )
+        assert answer["Location"] == way_back
+    owner.refresh_from_db()
+    assert (owner.theme, owner.language) == ("dark", "de")
 
 
 def test_it_has_each_page_of_the_account_menu(owner_client: Client) -> None:
@@ -60,6 +99,8 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
     assert list_labels(page) == [
         "New chat",
         "New temporary chat",
+        "Choose tools and services",
+        "Hide or show the list of chats",
         "Slow <b>checkout</b>",
         "Search messages for “ch”",
         "All chats",
@@ -72,7 +113,7 @@ def test_each_word_begins_a_word_of_what_is_found(owner_client: Client, owner: M
         "Search messages for “chats arch”",
         "Archived chats",
     ]
-    assert page.one(id="palette-count").text == "8 results"
+    assert page.one(id="palette-count").text == "10 results"
     assert list_labels(read(owner_client, "…"))[0] == "New chat"
 
 
@@ -86,7 +127,8 @@ def test_a_chat_has_its_commands_on_its_own_page(owner_client: Client, owner: Me
     chat = add_chat(owner, "Open")
     page = read(owner_client, page=f"/c/{chat.pk}/")
     assert "Archive this chat" in list_labels(page)
-    for form in page.all("form"):
+    forms = [each for each in page.all("form") if each["action"].startswith("/c/")]
+    for form in forms:
         button = form.one("button")
         fields = {button["name"]: button["value"]}
         assert owner_client.post(form["action"], fields).status_code == 302
@@ -113,6 +155,6 @@ def test_a_stranger_gets_nothing_of_a_chat(
     theirs = add_chat(stranger, "Theirs")
     for place in (f"/c/{theirs.pk}/", f"/c/{uuid.uuid4()}/", "/c/x/"):
         page = read(owner_client, page=place)
-        assert page.all("form") == []
+        assert [each for each in page.all("form") if "/c/" in each["action"]] == []
         assert "Theirs" not in page.text
     assert "Theirs" not in list_labels(read(owner_client, "Theirs"))
