@@ -74,6 +74,17 @@ def test_the_first_page_with_the_card_counts_and_later_ones_do_not(
     assert (approval.shown_at, approval.second_shown_at) == (first, None)
 
 
+def test_a_row_of_the_inbox_counts_if_it_has_the_buttons(
+    call: ToolCall, owner_client: Client
+) -> None:
+    ToolCall.objects.update(risk="high")
+    owner_client.get("/approvals/")
+    assert Approval.objects.get().shown_at is None
+    ToolCall.objects.update(risk="low")
+    owner_client.get("/approvals/")
+    assert Approval.objects.get().shown_at is not None
+
+
 @pytest.mark.parametrize("state", ["granted", "expired"])
 def test_a_request_that_is_over_is_not_shown(
     call: ToolCall, owner_client: Client, state: str
