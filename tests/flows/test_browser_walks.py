@@ -29,16 +29,26 @@ Service.objects.filter(name="shop").delete()
 SIZES = {"laptop": LAPTOP, "phone": PHONE}
 
 
-@dataclass(slots=True)
+# Counts what is pressed with the mouse or a finger. A click that Enter makes has no detail.
+COUNT = """
+addEventListener('click', (event) => {
+  if (event.isTrusted && event.detail)
+    sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
+}, true);
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
-    """A tab of an admin that counts what is pressed."""
+    """A tab of an admin, in which the browser counts the clicks."""
 
     tab: Page
-    clicks: int = 0
 
     def press(self, target: Locator) -> None:
         target.click()
-        self.clicks += 1
+
+    def count_clicks(self) -> int:
+        return int(self.tab.evaluate("Number(sessionStorage.clicks ?? 0)"))
 
     def search(self, words: str) -> None:
         field = self.tab.get_by_role("searchbox", name="Search people")
@@ -58,6 +68,7 @@ def filled(visit: Visit) -> Iterator[None]:
 def walk(request: pytest.FixtureRequest, visit: Visit, filled: None) -> Walk:
     size, colors = request.param
     tab = visit.tab("admin", viewport=SIZES[size], color_scheme=colors)
+    tab.add_init_script(COUNT)
     tab.goto("/admin/")
     return Walk(tab)
 
@@ -74,7 +85,7 @@ def test_why_was_this_call_asked(walk: Walk) -> None:
     expect(tab.get_by_role("heading", name="Why it asked")).to_be_visible()
     expect(tab.get_by_text("Its name says that it changes labels.")).to_be_visible()
     expect_fits(tab)
-    assert walk.clicks <= 3
+    assert 0 < walk.count_clicks() <= 3
 
 
 def test_who_can_delete_in_a_service(walk: Walk) -> None:
@@ -84,7 +95,7 @@ def test_who_can_delete_in_a_service(walk: Walk) -> None:
     expect(tab.get_by_text("can use at least one of these tools of shop.")).to_be_visible()
     expect(tab.get_by_role("rowheader", name="leaver")).to_be_visible()
     expect_fits(tab)
-    assert walk.clicks <= 3
+    assert 0 < walk.count_clicks() <= 3
 
 
 def test_a_member_who_leaves_is_off_boarded(walk: Walk) -> None:
@@ -96,7 +107,7 @@ def test_a_member_who_leaves_is_off_boarded(walk: Walk) -> None:
     expect_fits(tab)
     walk.press(tab.get_by_role("button", name="Off-board"))
     expect(tab.get_by_text("off-boarded").first).to_be_visible()
-    assert walk.clicks <= 3
+    assert 0 < walk.count_clicks() <= 3
 
 
 def test_a_suggested_rule_is_applied(walk: Walk) -> None:
@@ -111,7 +122,7 @@ def test_a_suggested_rule_is_applied(walk: Walk) -> None:
     expect_fits(tab)
     walk.press(button(tab, "Apply"))
     expect(tab.get_by_text("applied").first).to_be_visible()
-    assert walk.clicks <= 5
+    assert 0 < walk.count_clicks() <= 5
 
 
 def test_charts_change_on_an_open_overview_and_an_open_table_stays(
