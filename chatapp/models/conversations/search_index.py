@@ -4,6 +4,7 @@ The database keeps it up to date itself. It has the text parts of messages only.
 """
 
 import re
+import string
 
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,7 +35,24 @@ _SQLITE = {
         f"BEGIN {_REMOVE} {_ADD} END"
     ),
 }
-_VECTOR = f"to_tsvector('simple', left({_PART}.text, {INDEXED_CHARACTERS}))"
+
+
+def separate_words(text: str) -> str:
+    """Return this SQL of a text with spaces for its punctuation, at which FTS5 splits. PostgreSQL
+    would keep a path, an address, a version or `read/write` as one word, and leave out markup."""
+    punctuation = string.punctuation.replace("'", "''")
+    return f"translate({text}, '{punctuation}', '{' ' * len(string.punctuation)}')"
+
+
+_BEGINNING = f"left({_PART}.text, {INDEXED_CHARACTERS})"
+_VECTOR = f"to_tsvector('simple', {separate_words(_BEGINNING)})"
+
+
+def rebuild(connection: BaseDatabaseWrapper) -> None:
+    """Create the index of PostgreSQL again, after a change of its expression."""
+    if connection.vendor == "postgresql":
+        remove(connection)
+        install(connection)
 
 
 def install(connection: BaseDatabaseWrapper) -> None:
@@ -71,7 +89,8 @@ def match_words(words: list[str]) -> Q | RawSQL:
     """Return the condition on parts that their text has all these words or their beginnings."""
     if connection.vendor == "postgresql":
         query = " & ".join(f"{word}:*" for word in words)
-        matches = f"chatapp_part.kind = 'text' AND {_VECTOR} @@ to_tsquery('simple', %s)"
+        vector = _VECTOR.replace("%", "%%")
+        matches = f"chatapp_part.kind = 'text' AND {vector} @@ to_tsquery('simple', %s)"
         return RawSQL(matches, [query], output_field=BooleanField())  # noqa: S611  # our own SQL
     query = " ".join(f'"{word}"*' for word in words)
     found = f"SELECT rowid FROM {_INDEX} WHERE {_INDEX} MATCH %s"  # noqa: S608

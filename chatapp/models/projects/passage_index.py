@@ -5,12 +5,13 @@ The database keeps it up to date itself. FTS5 has BM25; for PostgreSQL it is wri
 the same constants, because `ts_rank` does not know how common a word is.
 """
 
-import string
 import uuid
 from collections.abc import Sequence
 
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from chatapp.models.conversations.search_index import separate_words
 
 _PASSAGE, _FILE = "chatapp_projectpassage", "chatapp_projectfile"
 _INDEX = "chatapp_passage_words"
@@ -30,9 +31,7 @@ _SQLITE = {
         f"AFTER UPDATE OF text ON {_PASSAGE} WHEN OLD.text <> NEW.text BEGIN {_REMOVE} {_ADD} END"
     ),
 }
-# PostgreSQL would keep a path, an address of a page or a version as one word, and leave out markup.
-_PUNCTUATION = string.punctuation.replace("'", "''")
-_SEPARATED = f"translate(text, '{_PUNCTUATION}', '{' ' * len(string.punctuation)}')"
+_SEPARATED = separate_words("text")
 _POSTGRESQL = (
     f"ALTER TABLE {_PASSAGE} ADD COLUMN IF NOT EXISTS words tsvector "
     f"GENERATED ALWAYS AS (to_tsvector('simple', {_SEPARATED})) STORED",

@@ -15,9 +15,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import get_language
 
+from chatapp.rendering import page_values
 from chatapp.rendering.markdown.stream import count_figures
 
 from .code_page import find_preview_kind
+from .footnote_links import link_footnotes
 
 # Longer code is folded.
 SHOWN_LINES: Final = 40
@@ -31,8 +33,9 @@ _PLACE: Final = "ADDRESS-OF-FIGURE"
 
 
 def add_controls(html: str, place: tuple[uuid.UUID, int, int], first: int = 0) -> str:
-    """Return rendered Markdown with controls. `place` is the message, step and position of its
-    text part, and `first` the number of its first figure."""
+    """Return rendered Markdown with controls and links between footnotes. `place` is the message,
+    step and position of its text part, and `first` the number of its first figure."""
+    html = link_footnotes(html, page_values.blocks_id(*place))
     if not count_figures(html):
         return html
     numbers = count(first)

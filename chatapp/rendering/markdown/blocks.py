@@ -17,6 +17,7 @@ from markdown_it.utils import EnvType
 
 from .parser import PARSER, make_parser, render_tokens
 from .sanitiser import sanitise
+from .tasks_and_footnotes import collect_footnotes, get_footnotes
 
 MAX_DOCUMENT_CHARS: Final = 400_000
 MAX_BLOCK_CHARS: Final = 40_000
@@ -101,6 +102,8 @@ def render_division(
     A fence at the end of a growing text is not coloured, because that would repeat with every word.
     """
     resolved = [(block, _resolve_references(block, env)) for block in division.blocks]
+    for _block, tokens in resolved:
+        collect_footnotes(tokens, get_footnotes(env))
     if is_growing and resolved:
         _mark_last_fence(resolved[-1][1])
     parts = [_render_tokens(block, tokens, env) for block, tokens in resolved]

@@ -22,11 +22,16 @@ from .blocks import (
 )
 from .code_colours import GrowingCode
 from .parser import parse_language, render_code
+from .tasks_and_footnotes import get_footnotes
 
 _OPENING: Final = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)")
 # A partial line of markup only, or the opening of a fence, can still become something else. It is
 # held back until its first word: `-` would turn the line above into a heading for one frame.
-_UNDECIDED: Final = re.compile(r"[-=+*#>|:~_$`\[\\ \t]*|\d+[.)]?|`{3,}[^`]*|~{3,}.*")
+_UNDECIDED: Final = re.compile(
+    r"[-=+*#>|:~_$`\[\\ \t]*|\d+[.)]?|`{3,}[^`]*|~{3,}.*|\[\^[\w-]*\]?:?[ \t]*"
+)
+# The beginning of a footnote's mark, which would be plain text until its last character.
+_UNFINISHED_MARK: Final = re.compile(r"\[(?:\^[\w-]{0,40})?$")
 _UNDECIDED_CHARS: Final = 80
 
 
@@ -84,13 +89,19 @@ class BlockReader:
         start = self._open.rfind("\n") + 1
         line = self._open[start:].lstrip(" \t")
         is_undecided = len(line) <= _UNDECIDED_CHARS and _UNDECIDED.fullmatch(line)
-        return self._open[:start] if is_undecided else self._open
+        if is_undecided:
+            return self._open[:start]
+        mark = _UNFINISHED_MARK.search(self._open, start)
+        return self._open[: mark.start()] if mark else self._open
 
     def _render(self, shown: str) -> str:
         if len(shown) > MAX_BLOCK_CHARS:
             return render_plain(shown)
         # Definitions in the tail can still change, so they are not stored.
-        env = {"references": dict(self._env.get("references", {}))}
+        env = {
+            "references": dict(self._env.get("references", {})),
+            "footnotes": get_footnotes(self._env).copy(),
+        }
         return render_division(shown, divide_blocks(shown), env, is_growing=True)
 
 

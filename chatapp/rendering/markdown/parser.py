@@ -20,7 +20,13 @@ from .addresses import link_addresses
 from .code_colours import colour_code
 from .formulas import add_formulas, render_mathml
 from .sanitiser import ALIGNMENT_CLASSES, is_citation, sanitise
-from .tasks_and_footnotes import add_footnotes, mark_tasks, render_mark, split_footnotes
+from .tasks_and_footnotes import (
+    add_footnotes,
+    get_footnotes,
+    mark_tasks,
+    render_sup,
+    split_footnotes,
+)
 
 MAX_NESTING: Final = 100
 MAX_BRACKET_DEPTH: Final = 20
@@ -65,7 +71,10 @@ class _Renderer(RendererHTML):
     def footnote_mark(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        return render_mark(tokens[idx].content)
+        name, footnotes = tokens[idx].content, get_footnotes(env)
+        if tokens[idx].meta.get("is_in_link"):
+            return render_sup(footnotes.choose_label(name))
+        return footnotes.render_mark(name)
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render a link instead of the image: loading it would reveal to its host who reads
@@ -119,7 +128,10 @@ def render_tokens(tokens: list[Token], env: EnvType) -> str:
     mark_tasks(tokens)
     for token in tokens:
         if token.type == "inline":
-            html = token.meta.get("before", "") + _render_inline(token.content, env)
+            before = token.meta.get("before", "")
+            if name := token.meta.get("footnote"):
+                before = get_footnotes(env).render_number(name) + " "
+            html = before + _render_inline(token.content, env)
             token.children = [Token("ready", "", 0, content=html)]
     return sanitise(_RENDERER.render(tokens, PARSER.options, env))
 
@@ -157,7 +169,7 @@ def _parse_and_render_inline(content: str, env: EnvType) -> str:
     line = Token("inline", "", 0, content=content)
     line.children = link_addresses(PARSER, PARSER.inline.parse(content, PARSER, env, []))
     text_join(StateCore("", PARSER, env, [line]))
-    _mark_linked_images(line.children)
+    _mark_in_links(line.children)
     return _RENDERER.renderInline(line.children, PARSER.options, env)
 
 
@@ -170,13 +182,14 @@ def _measure_bracket_depth(content: str) -> int:
     return deepest
 
 
-def _mark_linked_images(tokens: Sequence[Token]) -> None:
-    """Mark images inside links: a link inside a link would break the outer one."""
+def _mark_in_links(tokens: Sequence[Token]) -> None:
+    """Mark images and marks of footnotes inside links: a link inside a link would break the outer
+    one."""
     depth = 0
     for token in tokens:
         if token.type in ("link_open", "link_close"):
             depth += token.nesting
-        elif token.type == "image":
+        elif token.type in ("image", "footnote_mark"):
             token.meta["is_in_link"] = depth > 0
 
 

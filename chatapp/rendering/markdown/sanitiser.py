@@ -46,6 +46,7 @@ ALLOWED_ATTRIBUTES: Final[dict[str, set[str]]] = {
 ALLOWED_CLASSES: Final[dict[str, set[str]]] = {
     "figure": {"code", "table"},
     "p": {"footnote"},
+    "sup": {"fn", "fn-first", "fn-text", "fn-back"},
     "li": {"task"},
     "span": {*COLOUR_CLASSES, "image", "box"},
     "a": {"image"},

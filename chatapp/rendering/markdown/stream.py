@@ -13,6 +13,7 @@ from markdown_it.utils import EnvType
 
 from .blocks import divide_blocks, normalise_text, render_division
 from .open_blocks import BlockReader, FenceReader, Reader
+from .tasks_and_footnotes import Footnotes
 
 CACHE_CHARS: Final = 16_000_000
 MIN_INTERVAL_SECONDS: Final = 0.04
@@ -137,7 +138,7 @@ def count_figures(html: str) -> int:
 
 def _render_uncached(text: str) -> str:
     source = normalise_text(text)
-    return render_division(source, divide_blocks(source), {})
+    return render_division(source, divide_blocks(source), {"footnotes": Footnotes(defined=set())})
 
 
 class _Cache:

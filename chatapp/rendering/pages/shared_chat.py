@@ -16,6 +16,7 @@ from chatapp.rendering.exports.shared_chat import (
     SharedPart,
 )
 from chatapp.rendering.exports.values import SourcesPart, TextPart
+from chatapp.rendering.figures.footnote_links import link_footnotes
 from chatapp.rendering.hidden_characters import draw_hidden, has_hidden
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import SourcesView
@@ -65,7 +66,8 @@ def _join(fragments: Iterable[str]) -> SafeString:
 def _render_part(message: SharedMessage, part: SharedPart, position: int, token: str) -> str:
     match part:
         case TextPart():
-            html = SafeString(render_markdown(part.text))
+            place = f"{message.id}-{position}"
+            html = SafeString(link_footnotes(render_markdown(part.text), f"text-{place}"))
             return render_to_string("shared/_text.html", {"html": html})
         case SourcesPart():
             view = SourcesView(step=0, position=position, sources=part.sources)

@@ -11,6 +11,7 @@ from chatapp.conversations import chat_list, search
 from chatapp.conversations.search import Search, search_chats
 from chatapp.models import Conversation, Member, Message, Part, Turn
 from chatapp.models.conversations import search_index
+from chatapp.rendering.highlights import mark_words
 from tests.turns import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,6 +36,49 @@ def test_a_chat_is_found_by_all_words_of_one_message_or_by_their_beginnings(owne
     assert find(owner, "clos") == {"Swimming": ["The pool is closed."]}
     assert set(find(owner, "pool")) == {"Checkout", "Swimming"}
     assert find(owner, "pool elephant") == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Set foo_bar.baz first.", ["bar", "baz", "foo_bar", "foo_bar.baz", "bar.ba"]),
+        ("Mail user@example.com today.", ["user", "example", "com", "user@example.com"]),
+        ("It needs read/write here.", ["read", "write", "read/write"]),
+        (
+            "See https://e.example/docs/v2.4?x=abc-def now.",
+            ["docs", "v2", "abc", "def", "docs/v2.4"],
+        ),
+        ("Run it with --dry-run=yes.", ["dry", "run", "yes", "--dry-run"]),
+        ("Look at <b>bold</b> and `code`s.", ["bold", "code", "b"]),
+        ("It is 99.5% of C:\\temp\\log.txt, don't.", ["99.5%", "temp", "txt", "don", "don't"]),
+        ("Ihr Fuß/Bein: Übergröße_XL.", ["fuß", "bein", "übergröße", "xl"]),
+    ],
+)
+def test_messages_are_split_at_punctuation_on_both_databases(
+    owner: Member, said: str, asked: list[str]
+) -> None:
+    add_chat(owner, "Chat", said)
+    for text in asked:
+        found = search_chats(owner, Search(text=text))
+        (excerpt,) = found.chats[0].excerpts
+        marked = mark_words(excerpt.text, found.words)
+        assert marked.count("<mark>") >= len(found.words), text
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="the index of PostgreSQL")
+def test_an_index_of_an_earlier_version_is_built_again_and_used(owner: Member) -> None:
+    add_chat(owner, "Chat", "Set foo_bar.baz first.")
+    with connection.cursor() as cursor:
+        search_index.remove(connection)
+        earlier = "to_tsvector('simple', left(chatapp_part.text, 200000))"
+        name = "chatapp_part_words"
+        cursor.execute(f"CREATE INDEX {name} ON chatapp_part USING gin ({earlier})")
+        search_index.rebuild(connection)
+        cursor.execute("SET enable_seqscan = off")
+        plan = Part.objects.filter(search_index.match_words(["baz"])).explain()
+        cursor.execute("RESET enable_seqscan")
+    assert name in plan
+    assert find(owner, "baz") == {"Chat": ["Set foo_bar.baz first."]}
 
 
 def test_a_title_is_found_without_a_message(owner: Member) -> None:

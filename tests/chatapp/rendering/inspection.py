@@ -8,14 +8,15 @@ _TAGS = """
     math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover
     mmultiscripts mprescripts mtable mtr mtd mstyle mpadded mphantom merror"""
 TAGS = set(_TAGS.split())
-_CLASSES = "code table image left center right k s c m nf gi gd task box footnote"
+_CLASSES = "code table image left center right k s c m nf gi gd task box footnote "
+_CLASSES += "fn fn-first fn-text fn-back"
 CLASSES = set(_CLASSES.split())
 ATTRIBUTES = {
     "a": {"href", "title", "target", "rel", "class"},
     "ol": {"start"},
     "pre": {"tabindex"},
     "div": {"tabindex", "role", "aria-label"},
-    **dict.fromkeys(["figure", "span", "th", "td", "mtd", "p", "li"], {"class"}),
+    **dict.fromkeys(["figure", "span", "th", "td", "mtd", "p", "li", "sup"], {"class"}),
 }
 _OF_FORMULAS = """
     display displaystyle scriptlevel accent accentunder mathvariant linethickness stretchy form

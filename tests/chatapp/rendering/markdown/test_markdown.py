@@ -112,8 +112,8 @@ def test_items_of_a_task_list_have_boxes(source: str, html: str) -> None:
         ("A.[^1] B[^12], c.", "<p>A.<sup>1</sup> B<sup>12</sup>, c.</p>\n"),
         (
             "[^1]: One *a*\nb\n[^2]: Two\n\nEnd",
-            '<p class="footnote"><sup>1</sup> One <em>a</em>\nb</p>\n'
-            '<p class="footnote"><sup>2</sup> Two</p>\n<p>End</p>\n',
+            '<p class="footnote"><sup class="fn-text">1</sup> One <em>a</em>\nb</p>\n'
+            '<p class="footnote"><sup class="fn-text">2</sup> Two</p>\n<p>End</p>\n',
         ),
         ("Use [^a-z], [^] and `[^1]`.", "<p>Use [^a-z], [^] and <code>[^1]</code>.</p>\n"),
         ("\\[^1]", "<p>[^1]</p>\n"),

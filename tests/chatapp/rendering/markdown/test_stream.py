@@ -35,7 +35,8 @@ def test_nasty_documents_end_as_their_whole_render(seeds: range) -> None:
         page, end = stream_document(pieces_of(text, seed, longest=16))
         assert page.closed == render_markdown(text), (seed, text)
         assert page.tail == ""
-        assert end.whole is None, (seed, text)
+        # A mark of a footnote whose text never came is no link any more.
+        assert end.whole is None or "[^" in text, (seed, text)
 
 
 def test_documents_with_late_definitions_end_as_their_whole_render() -> None:

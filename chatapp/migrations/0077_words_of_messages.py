@@ -1,0 +1,15 @@
+"""PostgreSQL splits messages at punctuation, as SQLite does."""
+
+from django.db import migrations
+
+from chatapp.models.conversations import search_index
+
+
+def rebuild(apps, schema_editor):
+    search_index.rebuild(schema_editor.connection)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("chatapp", "0075_stored_project_files")]
+
+    operations = [migrations.RunPython(rebuild, migrations.RunPython.noop)]
