@@ -4,7 +4,7 @@ groups, and for all tools of one person. Nothing is called and nothing is stored
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet, Value
@@ -90,6 +90,7 @@ class OwnTool:
 
 
 AnyTool = Tool | OwnTool
+T = TypeVar("T", Tool, OwnTool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ def load_own_tools() -> list[OwnTool]:
     return [OwnTool(core=core, risk=assess_core_risk(core)) for core in core_tools()]
 
 
-def choose_tools(tools: Sequence[AnyTool], kind: Kind, name: str = "") -> list[AnyTool]:
+def choose_tools(tools: Sequence[T], kind: Kind, name: str = "") -> list[T]:
     """Return the tool of this name, or all of a kind. An admin's level does not hide that a tool
     deletes."""
     if name:

@@ -113,17 +113,17 @@ def _build_matrix(
     request: HttpRequest, service: Service | None, kind: Kind, name: str, mode: str
 ) -> dict[str, Any]:
     """Return the matrix of a service, or of the built-in tools."""
-    known = access.load_own_tools() if service is None else access.load_tools(service)
-    chosen = access.choose_tools(known, kind, name)
-    columns = Paginator(chosen, TOOLS_PER_PAGE).get_page(request.GET.get("columns"))
-    tools = list(columns.object_list)
     people = Paginator(Member.objects.filter(is_active=True).order_by("username"), PEOPLE_PER_PAGE)
     page = people.get_page(request.GET.get("page"))
     groups, members = list(access.list_groups()[:GROUPS_MAX]), list(page.object_list)
     if service is None:
+        own = access.choose_tools(access.load_own_tools(), kind, name)
+        columns, tools = _choose_columns(request, own)
         of_groups = access.judge_own_for_groups(tools, groups, mode)
         of_people = access.judge_own_for_people(tools, members, mode)
     else:
+        chosen = access.choose_tools(access.load_tools(service), kind, name)
+        columns, tools = _choose_columns(request, chosen)
         of_groups = access.judge_groups(service, tools, groups, mode)
         of_people = access.judge_people(service, tools, members, mode)
     rules = load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
@@ -133,11 +133,20 @@ def _build_matrix(
         "page": page,
         "groups": [_build_line(row, tools, rules) for row in of_groups],
         "people": [_build_line(row, tools, rules) for row in of_people],
-        "answer": _describe_answer(service or OWN_TITLE, of_people, page),
+        "answer": _describe_answer(service, of_people, page),
     }
 
 
-def _describe_answer(service: object, rows: Sequence[AccessRow], page: PageOfRows[Any]) -> str:
+def _choose_columns(
+    request: HttpRequest, tools: Sequence[AnyTool]
+) -> tuple[PageOfRows[Any], list[Any]]:
+    columns = Paginator(tools, TOOLS_PER_PAGE).get_page(request.GET.get("columns"))
+    return columns, list(columns.object_list)
+
+
+def _describe_answer(
+    service: Service | None, rows: Sequence[AccessRow], page: PageOfRows[Any]
+) -> str:
     """Return the answer in a sentence, about the people of this page."""
 
     def count(*outcomes: str) -> int:
@@ -155,6 +164,12 @@ def _describe_answer(service: object, rows: Sequence[AccessRow], page: PageOfRow
         "%(able)s of %(people)s members can use at least one of these tools of %(service)s.",
         len(rows),
     )
+    if service is None:
+        able = ngettext(
+            "%(able)s of %(people)s member can use at least one of these built-in tools.",
+            "%(able)s of %(people)s members can use at least one of these built-in tools.",
+            len(rows),
+        )
     alone = ngettext(
         "For %(runs)s of them, at least one runs without asking.",
         "For %(runs)s of them, at least one runs without asking.",

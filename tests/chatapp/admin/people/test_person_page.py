@@ -230,7 +230,7 @@ def count_left(member: Member, kind: str) -> int:
         case "tokens":
             return AccessToken.objects.filter(person=member, revoked_at=None).count()
         case _:
-            return UserSession.objects.filter(user=member).count()
+            return int(UserSession.objects.filter(user=member).count())
 
 
 @pytest.fixture
