@@ -89,6 +89,7 @@ class PersonFilter(admin.SimpleListFilter):
         self.pk, self.typed = -1 if number is None else number, text
         if number is None:
             self.problem = _("No member has the user name “%(name)s”.") % {"name": text}
+            return [(text, text)]
         return [(text, _("Member %(id)s") % {"id": text})]
 
     def choices(self, changelist: Any) -> Any:
