@@ -1,5 +1,6 @@
 """The trace in the admin: the exchanges with services, read-only."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_safe
 
@@ -106,6 +108,7 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, LockedPages):
         response: HttpResponse = super().changelist_view(request, context)
         if isinstance(response, TemplateResponse) and response.context_data is not None:
             changes: Any = response.context_data["cl"]
+            changes.result_list = _mark_groups(changes.result_list)
             response.context_data |= {
                 "live_query": changes.get_query_string({"live": "on"}, ["p"]),
                 "pause_query": changes.get_query_string(remove=["live"]),
@@ -148,9 +151,13 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, LockedPages):
 
     @admin.display(description=_lazy("Operation"), ordering="operation")
     def operation_link(self, exchange: Exchange) -> SafeString:
+        group = getattr(exchange, "group", "")
+        if group == "operation":
+            return format_html('<span class="same">↳ {}</span>', _("same operation"))
         address = reverse("admin:mcpconfig_exchange_operation", args=[exchange.operation_id])
         return format_html(
-            '<a id="operation-{}" href="{}">{}</a>{}',
+            '{}<a id="operation-{}" href="{}">{}</a>{}',
+            format_html('<span class="same">↳ {}</span> ', _("same call")) if group else "",
             exchange.pk,
             address,
             exchange.operation,
@@ -194,6 +201,22 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, LockedPages):
     @admin.display(description=_lazy("Body"))
     def received_body(self, exchange: Exchange) -> SafeString | str:
         return _hide(exchange) or render_body(exchange.response_body, exchange.response_bytes)
+
+
+def _mark_groups(rows: Iterable[Exchange]) -> list[Exchange]:
+    """Return the rows of a page, each with what it has in common with the row above: the operation,
+    the tool call with all its operations, or nothing."""
+    marked: list[Exchange] = []
+    for row in rows:
+        above = marked[-1] if marked else None
+        group = ""
+        if above is not None and above.operation_id == row.operation_id:
+            group = "operation"
+        elif above is not None and row.round_id and above.round_id == row.round_id:
+            group = "round"
+        row.group = group  # type: ignore[attr-defined]
+        marked.append(row)
+    return marked
 
 
 def _hide(exchange: Exchange) -> str:

@@ -16,6 +16,8 @@ from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
 from mcpconfig.values.numbers import read_number
 
 SERVER = "server"
+# How many user names the field of the filter offers while somebody types.
+MOST_OFFERED = 300
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -49,23 +51,60 @@ class RiskOfCallFilter(RiskFilter):
 
 
 class PersonFilter(admin.SimpleListFilter):
-    """A filter by member, which links lead to. It names the chosen member, and lists no others.
-    `person_path` of the list leads from a row to the member."""
+    """A filter by member with a field for the user name. Links name the member by the id, also one
+    that is no longer there. `person_path` of the list leads from a row to the member."""
 
+    template = "admin/person_filter.html"
     title = _lazy("member")
     parameter_name = "person"
     path = ""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.typed = self.problem = ""
+        self.kept: list[tuple[str, str]] = []
+        self.names: list[str] = []
+        self.pk: int | None = None
+        super().__init__(*args, **kwargs)
+
+    def has_output(self) -> bool:
+        return True
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         self.path = self.path or str(model_admin.person_path)
-        chosen = self._read_pk()
-        if chosen is None:
-            return []
-        names = {each.pk: each.display_name for each in Member.objects.filter(pk=chosen)}
-        return [(str(chosen), names.get(chosen) or _("Member %(id)s") % {"id": chosen})]
+        if request.user.has_perm("chatapp.view_member"):
+            people = Member.objects.filter(is_active=True).order_by("username")
+            self.names = list(people.values_list("username", flat=True)[:MOST_OFFERED])
+        text = (self.value() or "").strip()
+        return [] if not text else self._find(text)
+
+    def _find(self, text: str) -> list[tuple[str, str]]:
+        """Find the member by the user name or, from a link, by the id."""
+        member = Member.objects.filter(username=text).first()
+        number = read_number(text)
+        if member is None and number is not None:
+            member = Member.objects.filter(pk=number).first()
+        if member is not None:
+            self.pk, self.typed = member.pk, member.username
+            return [(text, member.display_name)]
+        self.pk, self.typed = -1 if number is None else number, text
+        if number is None:
+            self.problem = _("No member has the user name “%(name)s”.") % {"name": text}
+            return [(text, text)]
+        return [(text, _("Member %(id)s") % {"id": text})]
+
+    def choices(self, changelist: Any) -> Any:
+        """Keep the rest of the address in the form. Choose from all and the chosen member."""
+        left_out = {self.parameter_name, "p", "e"}
+        self.kept = [
+            (name, value)
+            for name, values in changelist.filter_params.items()
+            for value in values
+            if name not in left_out
+        ]
+        return super().choices(changelist) if self.lookup_choices else iter(())
 
     def _read_pk(self) -> int | None:
-        return read_number(self.value() or "")
+        return self.pk
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         chosen = self._read_pk()
@@ -84,7 +123,12 @@ class ActorFilter(PersonFilter):
     path = "actor_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(SERVER, _("server")), *super().lookups(request, model_admin)]
+        server = (SERVER, _("server"))
+        found = super().lookups(request, model_admin)
+        if self.value() == SERVER:
+            self.typed = self.problem = ""
+            return [server]
+        return [server, *found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == SERVER:

@@ -48,6 +48,8 @@ from .running import Running
 SERVICES_MAX = 5
 APPROVALS_MAX = 500
 NAMES_MAX = 3
+# How many more rows are read to count those that are not shown.
+MORE_MAX = 500
 LAST_ENTRIES = 50
 OWNER_NAMES = ("username", "first_name", "last_name")
 EXPIRES_SOON = timedelta(days=1)
@@ -104,6 +106,25 @@ def _join(ids: Iterable[object]) -> str:
     return " ".join(sorted(map(str, ids)))
 
 
+def _list_more(count: int, like: Need | None, action: str, address: str) -> Iterator[Need]:
+    """Yield where the rest is, if an item like this one is followed by more than are shown."""
+    if count <= 0 or like is None:
+        return
+    shown = f"{intcomma(MORE_MAX)}+" if count >= MORE_MAX else intcomma(count)
+    yield Need(
+        name=f"{like.name.split('-')[0]}-more-{like.rank}",
+        rank=like.rank,
+        tone=like.tone,
+        icon=like.icon,
+        title=ngettext("%(count)s more item like this", "%(count)s more items like this", count)
+        % {"count": shown},
+        fact=_("Only the most urgent ones are shown here."),
+        action=action,
+        address=address,
+        key=str(count),
+    )
+
+
 # --- services and their tools ------------------------------------------------------------------
 def _list_service_needs(admin: Member, attention: Attention) -> Iterator[Need]:
     may_change = admin.has_perm("mcpconfig.change_service")
@@ -126,8 +147,9 @@ def _list_service_needs(admin: Member, attention: Attention) -> Iterator[Need]:
             address=reverse(f"admin:mcpconfig_service_{'health' if may_change else 'changelist'}"),
         )
     waiting = [each for each in health if each.sign_ins_needed and each not in failing]
+    need: Need | None = None
     for each in waiting[:SERVICES_MAX]:
-        yield Need(
+        need = Need(
             name=f"sign-in-{each.service.pk}",
             rank=50,
             tone="medium",
@@ -137,6 +159,10 @@ def _list_service_needs(admin: Member, attention: Attention) -> Iterator[Need]:
             action=_("Open sign-ins") if may_change else _("Open service"),
             address=_get_address(each.service.pk, "sign_ins", may_change),
         )
+        yield need
+    services = reverse(f"admin:mcpconfig_service_{'health' if may_change else 'changelist'}")
+    open_list = _("Open service health") if may_change else _("View services")
+    yield from _list_more(len(waiting) - SERVICES_MAX, need, open_list, services)
     if attention.unconfirmed_tools:
         yield from _list_tool_needs(may_change)
 
@@ -205,9 +231,12 @@ def _list_tool_needs(may_change: bool) -> Iterator[Need]:
         .annotate(number=Count("pk"), example=Min("name"), latest=Max("pk"))
         .order_by("-is_changed", "-number", "service_id")
     )
-    for row in rows[:SERVICES_MAX]:
-        service = row["service__title"] or row["service__name"]
-        yield _describe_tools(row, service, may_change)
+    found, need = list(rows[: SERVICES_MAX + MORE_MAX]), None
+    for row in found[:SERVICES_MAX]:
+        need = _describe_tools(row, row["service__title"] or row["service__name"], may_change)
+        yield need
+    address = reverse("admin:mcpconfig_service_changelist")
+    yield from _list_more(len(found) - SERVICES_MAX, need, _("View services"), address)
 
 
 def _describe_tools(row: Mapping[str, Any], service: str, may_change: bool) -> Need:
@@ -248,12 +277,14 @@ def _list_approval_needs() -> Iterator[Need]:
     now = timezone.now()
     waiting = Approval.objects.filter(state=Approval.State.OPEN).order_by("expires_at")
     rows = list(waiting.values_list("pk", "created_at", "expires_at")[:APPROVALS_MAX])
-    soon, old = {}, {}
+    soon, old, new = {}, {}, {}
     for pk, created_at, expires_at in rows:
         if expires_at < now + EXPIRES_SOON:
             soon[pk] = created_at
         elif created_at < now - timedelta(hours=1):
             old[pk] = created_at
+        else:
+            new[pk] = created_at
     if soon:
         text = ngettext(
             "%(count)s approval expires within a day",
@@ -268,6 +299,9 @@ def _list_approval_needs() -> Iterator[Need]:
             len(old),
         )
         yield from _describe_approvals("waiting", 25, "medium", text, old)
+    if new:
+        text = ngettext("%(count)s new approval waits", "%(count)s new approvals wait", len(new))
+        yield from _describe_approvals("new", 26, "", text, new)
 
 
 def _describe_approvals(
@@ -307,10 +341,12 @@ def _describe_approvals(
 def _list_change_needs(admin: Member) -> Iterator[Need]:
     """Yield the policy changes that wait for this admin. Their own wait for somebody else."""
     waiting = PolicyChange.objects.filter(state=PolicyChange.State.WAITING).exclude(author=admin)
-    for change in waiting.select_related("author").order_by("submitted_at")[:NAMES_MAX]:
+    found = list(waiting.select_related("author").order_by("submitted_at")[: NAMES_MAX + MORE_MAX])
+    need: Need | None = None
+    for change in found[:NAMES_MAX]:
         author = change.author.display_name if change.author else "–"
         since = change.submitted_at or change.created_at
-        yield Need(
+        need = Need(
             name=f"policy-change-{change.pk}",
             rank=18,
             tone="medium",
@@ -322,6 +358,9 @@ def _list_change_needs(admin: Member) -> Iterator[Need]:
             address=reverse("admin:chatapp_policychange_change", args=[change.pk]),
             key=str(since),
         )
+        yield need
+    address = reverse("admin:chatapp_policychange_changelist") + "?state__exact=waiting"
+    yield from _list_more(len(found) - NAMES_MAX, need, _("View changes"), address)
 
 
 def _list_outcome_needs(attention: Attention) -> Iterator[Need]:
@@ -369,10 +408,12 @@ def _list_allowance_needs() -> Iterator[Need]:
     if not allowances:
         return
     spent = sorted(_measure_allowances(allowances), key=lambda use: -use[0].share)
-    for use, person in [each for each in spent if each[0].share >= NEARLY_SPENT][:NAMES_MAX]:
+    nearly = [each for each in spent if each[0].share >= NEARLY_SPENT]
+    need: Need | None = None
+    for use, person in nearly[:NAMES_MAX]:
         allowance = use.allowance
         whose = _("the allowance of %(whose)s") % {"whose": person or allowance}
-        yield Need(
+        need = Need(
             name=f"allowance-{allowance.pk}-{person}",
             rank=22 if use.share >= 1 else 32,
             tone="high" if use.share >= 1 else "medium",
@@ -384,6 +425,9 @@ def _list_allowance_needs() -> Iterator[Need]:
             address=reverse("admin:chatapp_allowance_change", args=[allowance.pk]),
             key=f"{timezone.now():%Y-%m} {int(use.share * 10)}",
         )
+        yield need
+    address = reverse("admin:chatapp_allowance_changelist")
+    yield from _list_more(len(nearly) - NAMES_MAX, need, _("View allowances"), address)
 
 
 def _describe_use(use: AllowanceUse) -> str:
@@ -463,9 +507,10 @@ def _list_sign_in_needs() -> Iterator[Need]:
         latest.setdefault(name, moment)
     many = {name: number for name, number in counted.items() if number >= FAILED_SIGN_INS}
     known = dict(Member.objects.filter(username__in=many).values_list("username", "pk"))
-    known = dict(sorted(known.items(), key=lambda pair: -many[pair[0]])[:NAMES_MAX])
-    for name, pk in known.items():
-        yield Need(
+    failed = sorted(known.items(), key=lambda pair: -many[pair[0]])
+    need: Need | None = None
+    for name, pk in failed[:NAMES_MAX]:
+        need = Need(
             name=f"sign-ins-{pk}",
             rank=28,
             tone="medium",
@@ -482,6 +527,9 @@ def _list_sign_in_needs() -> Iterator[Need]:
             address=reverse("admin:chatapp_member_change", args=[pk]),
             key=f"{many[name]} {latest[name]}",
         )
+        yield need
+    members = reverse("admin:chatapp_member_changelist")
+    yield from _list_more(len(failed) - NAMES_MAX, need, _("View members"), members)
     strangers = sum(number for name, number in counted.items() if name not in known)
     if strangers >= settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
         yield Need(

@@ -1,6 +1,7 @@
 """How many turns run, wait and have no worker now, and how many processes report."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, Q, Value
 from django.db.models.functions import Now
@@ -48,7 +49,8 @@ def count_running() -> Running:
             abandoned=nothing,
         )
     )
-    found = {row.pop("of"): row for row in turns.union(workers, all=True)}
+    rows: Any = turns.union(workers, all=True)
+    found: dict[str, dict[str, int]] = {row.pop("of"): row for row in rows}
     # The columns of the second part have the names of those of the first.
     alive = found.get("workers", {"running": 0, "queued": 0})
     return Running(**found.get("turns", {}), workers=alive["running"], busy=alive["queued"])

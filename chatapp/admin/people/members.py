@@ -13,7 +13,7 @@ from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
@@ -43,6 +43,8 @@ from mcpconfig.values.numbers import read_number
 from . import off_board_page, person_page, person_things
 
 MOST_GROUPS = 100
+# The groups of a member in the list.
+MOST_NAMED = 3
 FULL_ADMIN = _lazy("Full admin")
 FULL_ADMIN_HELP = _lazy("Has every right. To read another member’s chat, a reason is still needed.")
 LAST_ADMIN = _lazy("This is the last full admin. Make another member a full admin first.")
@@ -226,6 +228,7 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     list_display = (
         "username",
         "display_name",
+        "group_names",
         "admin_rights",
         "is_active",
         "has_password",
@@ -295,6 +298,19 @@ class MemberAdmin(TestedSavesMixin, UserAdmin):
     @admin.display(description=_lazy("Admin"), ordering="is_staff")
     def admin_rights(self, member: Member) -> str:
         return ", ".join(admin_rights.describe_rights(member)) or EMPTY
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Member]:
+        members: QuerySet[Member] = super().get_queryset(request)
+        # Those of one page, in one statement.
+        return members.prefetch_related(Prefetch("groups", Group.objects.order_by("name")))
+
+    @admin.display(description=_lazy("Groups"))
+    def group_names(self, member: Member) -> str:
+        names = [group.name for group in member.groups.all()]
+        if len(names) <= MOST_NAMED:
+            return ", ".join(names) or EMPTY
+        shown = {"names": ", ".join(names[:MOST_NAMED]), "count": len(names) - MOST_NAMED}
+        return _("%(names)s and %(count)s more") % shown
 
     @admin.display(description=_lazy("Last sign-in"), ordering="last_login")
     def last_sign_in(self, member: Member) -> datetime | None:

@@ -107,10 +107,11 @@ class Card:
 
 def list_cards(admin: Member) -> list[Card]:
     runs = load_runs()
-    cards = [_build_versions(), _build_work(), _build_workers(), _build_schedule()]
-    cards += [_build_storage(), _build_retention(), _build_backups(runs)]
+    cards = [_build_versions(), _build_work(), _build_workers(), _build_storage()]
+    cards += [_build_schedule(), _build_retention()]
     if admin.has_perm("chatapp.view_logentry"):
-        cards.insert(4, _build_log(runs))
+        cards.append(_build_log(runs))
+    cards.append(_build_backups(runs))
     return cards
 
 

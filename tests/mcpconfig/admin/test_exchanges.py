@@ -204,3 +204,16 @@ def test_the_number_of_statements_does_not_grow_with_the_exchanges(
         exchange(service, round_id="call-1")
     with django_assert_max_num_queries(12):
         open_operation(admin_client)
+
+
+def test_the_list_groups_the_exchanges_of_one_operation_and_of_one_call(
+    admin_client: Client, service: Service
+) -> None:
+    other = "22222222-2222-2222-2222-222222222222"
+    exchange(service, operation_id=other, round_id="call-7")  # answers a question of the service
+    exchange(service, round_id="call-7")
+    exchange(service, round_id="call-7")
+    exchange(service, operation_id="33333333-3333-3333-3333-333333333333")
+    page = BeautifulSoup(admin_client.get(LIST).content, "html.parser")
+    cells = [cell.get_text(" ", strip=True) for cell in page.select(".field-operation_link")]
+    assert cells == ["call_tool", "call_tool", "↳ same operation", "↳ same call call_tool"]

@@ -21,7 +21,15 @@ from chatapp.admin.overview.plots import draw_rows
 from chatapp.audit import chat_access
 from chatapp.background import jobs
 from chatapp.management.diagnostics.findings import report_wrong
-from chatapp.models import Allowance, Approval, Member, ToolCall, Turn, UsageOfDay
+from chatapp.models import (
+    Allowance,
+    Approval,
+    Member,
+    PolicyChange,
+    ToolCall,
+    Turn,
+    UsageOfDay,
+)
 from chatapp.models.policy import audit_log_guards
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.conftest import signed_in
@@ -407,3 +415,22 @@ def test_each_admin_sees_only_what_they_may_view(owner: Member) -> None:
     assert [str(each["id"]) for each in shown.select(".needs li")] == ["need-approvals-waiting"]
     assert [each.text for each in shown.select(".chart h3")] == ["Questions per person"]
     assert "turns running" not in shown.text
+
+
+def test_a_new_approval_is_shown_at_once(admin_client: Client, owner: Member) -> None:
+    rows.question(rows.turn(owner))
+    need = read_needs(admin_client)["approvals-new"]
+    assert "1 new approval waits" in need
+
+
+def test_what_is_cut_leads_to_the_rest(admin_client: Client) -> None:
+    for number in range(needs.NAMES_MAX + 2):
+        PolicyChange.objects.create(
+            title=f"Change {number}", state="waiting", submitted_at=timezone.now()
+        )
+    need = read_needs(admin_client)["policy-more-18"]
+    assert "2 more items like this" in need
+    page = BeautifulSoup(admin_client.get("/admin/").content, "html.parser")
+    link = page.select_one("#need-policy-more-18 a")
+    assert link is not None
+    assert admin_client.get(str(link["href"])).status_code == 200

@@ -84,8 +84,9 @@ def test_a_new_address_forgets_the_failures_and_capabilities_of_the_old_one(
     service.save()
     service.url = "https://other.example/mcp"
     service.save()
-    service.refresh_from_db()
-    assert (service.last_failure, service.capabilities) == (None, None)
+    stored = Service.objects.get(pk=service.pk)
+    assert stored.last_failure is None
+    assert stored.capabilities is None
 
 
 def test_the_status_shows_the_failure_and_the_retry(admin_client: Client, service: Service) -> None:

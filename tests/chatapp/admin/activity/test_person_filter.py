@@ -1,0 +1,98 @@
+"""The filter of lists by member: a field for the user name, and links that name the id."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from bs4 import BeautifulSoup
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from chatapp.models import LogEntry, Member, Turn
+from tests.conftest import signed_in
+from tests.turns import rows
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/chatapp/turn/"
+
+
+def open_page(client: Client, query: str = "", address: str = LIST) -> BeautifulSoup:
+    answer: Any = client.get(f"{address}?{query}")
+    assert answer.status_code == 200
+    return BeautifulSoup(answer.content, "html.parser")
+
+
+def count_rows(page: BeautifulSoup) -> int:
+    return len(page.select("#result_list tbody tr"))
+
+
+@pytest.fixture
+def turns(owner: Member, stranger: Member) -> list[Turn]:
+    return [rows.turn(owner, Turn.State.DONE), rows.turn(stranger, Turn.State.DONE)]
+
+
+def test_a_member_is_found_by_the_user_name(
+    admin_client: Client, owner: Member, turns: list[Turn]
+) -> None:
+    page = open_page(admin_client, f"person={owner.username}")
+    assert count_rows(page) == 1
+    (field,) = page.select("#changelist-filter input[name=person]")
+    assert field["value"] == owner.username
+
+
+def test_links_name_the_id_and_the_field_shows_the_name(
+    admin_client: Client, owner: Member, turns: list[Turn]
+) -> None:
+    page = open_page(admin_client, f"person={owner.pk}")
+    assert count_rows(page) == 1
+    (field,) = page.select("#changelist-filter input[name=person]")
+    assert field["value"] == owner.username
+
+
+def test_a_name_of_digits_comes_before_an_id(
+    admin_client: Client, owner: Member, turns: list[Turn]
+) -> None:
+    digits = Member.objects.create_user(str(owner.pk), password="a-long-password")
+    assert count_rows(open_page(admin_client, f"person={digits.username}")) == 0
+
+
+def test_an_unknown_name_finds_nothing_and_is_said_beside_the_field(
+    admin_client: Client, turns: list[Turn]
+) -> None:
+    page = open_page(admin_client, f"person={quote('<b>nobody')}")
+    assert count_rows(page) == 0
+    assert "No member has the user name “<b>nobody”." in page.get_text()
+    (field,) = page.select("#changelist-filter input[name=person]")
+    assert field["aria-invalid"] == "true"
+
+
+def test_the_form_keeps_the_other_filters(admin_client: Client, turns: list[Turn]) -> None:
+    page = open_page(admin_client, "state__exact=done&q=x&p=1")
+    kept = {
+        (field["name"], field["value"])
+        for field in page.select("#changelist-filter form input[type=hidden]")
+    }
+    assert kept == {("state__exact", "done"), ("q", "x")}
+
+
+def test_names_are_offered_to_admins_who_may_view_members(
+    admin_client: Client, stranger: Member, turns: list[Turn]
+) -> None:
+    def list_names(client: Client) -> set[str]:
+        return {str(each["value"]) for each in open_page(client).select("datalist option")}
+
+    assert "owner" in list_names(admin_client)
+    clerk = Member.objects.create_user("clerk", password="a-long-password", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename="view_turn"))
+    assert list_names(signed_in(clerk)) == set()
+
+
+def test_the_log_is_filtered_by_the_server_and_by_a_name(
+    admin_client: Client, owner: Member
+) -> None:
+    log = "/admin/chatapp/logentry/"
+    signed_in(owner)
+    assert count_rows(open_page(admin_client, f"actor={owner.username}", log)) == 1
+    of_server = LogEntry.objects.filter(actor_id=None).count()
+    assert count_rows(open_page(admin_client, "actor=server", log)) == of_server
+    assert count_rows(open_page(admin_client, "actor=999999", log)) == 0
