@@ -39,7 +39,17 @@ def test_a_new_chat_has_the_steps_of_a_message_and_new_chats(owner_client: Clien
 
 def test_an_open_chat_has_its_own_commands(owner_client: Client, chat: Conversation) -> None:
     page = read(owner_client, "/", chat)
-    own = ["/plan", "/instructions", "/move", "/pin", "/archive", "/share", "/export", "/print", "/delete"]
+    own = [
+        "/plan",
+        "/instructions",
+        "/move",
+        "/pin",
+        "/archive",
+        "/share",
+        "/export",
+        "/print",
+        "/delete",
+    ]
     assert names(page) == [*STEPS, "/new", "/temporary", *own]
     form = page.one("form", action=f"/c/{chat.pk}/archive")
     assert (form.one("button")["name"], form.one("button")["value"]) == ("archive", "yes")
