@@ -208,7 +208,7 @@ def walk_account(visit: Visit, tab: Page, look: Look) -> None:
       document.body.append(form);
       form.submit();
     }""")
-    expect(tab.get_by_role("heading", level=1)).to_contain_text("form")
+    expect(tab.get_by_role("heading", level=1)).to_contain_text("out of date")
     look("403")
 
 
