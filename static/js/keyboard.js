@@ -7,7 +7,7 @@
     it.preventDefault();
     at.matches("section") ? at.focus() : at.click();
   });
-  addEventListener("focusin", ({ target: at }) => at.name === "title" && at.select());
+  addEventListener("focusin", ({ target: at }) => /^title-/.test(at.id) && at.select());
 
   // Focus what replaces a decided card.
   let decided;

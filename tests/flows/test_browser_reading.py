@@ -98,6 +98,13 @@ RIGHT_TO_LEFT = """() => {
   };
 }"""
 
+DIRECTIONS = """() => {
+  const read = (at) => getComputedStyle(at).direction;
+  const [all, quotation] = [".prose", ".prose blockquote"].map((css) =>
+    read(document.querySelector(css)));
+  return { lists: [...document.querySelectorAll(".prose ul")].map(read), quotation, all };
+}"""
+
 BREATHES = """() => document.getAnimations()
   .filter((each) => each.animationName === "breathe")
   .map((each) => each.effect.pseudoElement ?? each.effect.target.className).sort()"""
@@ -156,6 +163,17 @@ def test_an_arabic_answer_has_its_markers_lines_and_cells_at_the_right(visit: Vi
     assert (found["line"], found["cell"], found["code"]) == ("2px", 14, "ltr")
 
 
+def test_lists_and_quotations_of_an_english_answer_begin_where_their_text_does(
+    visit: Visit,
+) -> None:
+    tab = visit.tab()
+    text = "In Arabic:\n\n- واحد\n\n> اقتباس\n\nIn English:\n\n- one\n"
+    ask_in_new_chat(tab, visit.house.model.answers("In both", Answer(text=text)))
+    expect_over(tab)
+    found = tab.evaluate(DIRECTIONS)
+    assert found == {"lists": ["rtl", "ltr"], "quotation": "rtl", "all": "ltr"}
+
+
 @pytest.mark.parametrize(
     ("motion", "moves"), [("no-preference", ["::after", "dot"]), ("reduce", [])]
 )
@@ -200,7 +218,7 @@ def test_a_person_who_scrolled_up_from_an_open_card_is_left_where_they_read(
         Tool(name="things_delete_thing", arguments={"name": f"{means} {n}"}, id=f"call_{n}")
         for n in (1, 2)
     ]
-    answers = [Answer(tools=calls[:1]), Answer(tools=calls[1:]), Answer(text=f"Done. {LONG}")]
+    answers = [Answer(tools=(calls[0],)), Answer(tools=(calls[1],)), Answer(text=f"Done. {LONG}")]
     ask(tab, model.answers(f"Delete two by {means}", *answers))
     expect(card(tab, "delete thing")).to_be_in_viewport()
     if means == "wheel":

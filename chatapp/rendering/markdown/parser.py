@@ -102,6 +102,29 @@ class _Renderer(RendererHTML):
     ) -> str:
         return "</table></div></figure>\n"
 
+    def bullet_list_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return self._open_by_direction(tokens, idx, options, env)
+
+    def ordered_list_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return self._open_by_direction(tokens, idx, options, env)
+
+    def blockquote_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return self._open_by_direction(tokens, idx, options, env)
+
+    def _open_by_direction(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """Markers of a list and the line of a quotation are on the side where their text begins,
+        also in an answer that is written in the other direction."""
+        tokens[idx].attrSet("dir", "auto")
+        return self.renderToken(tokens, idx, options, env)
+
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _render_cell(tokens[idx])
 

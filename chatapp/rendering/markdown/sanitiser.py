@@ -75,6 +75,7 @@ _CLEANER: Final = nh3.Cleaner(
     tag_attribute_values={
         "pre": {"tabindex": {"0"}},
         "div": {"tabindex": {"0"}, "role": {"group"}},
+        **{tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote")},
     },
     set_tag_attribute_values={"a": {"target": "_blank"}},
     generic_attribute_prefixes=set(),

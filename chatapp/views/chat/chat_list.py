@@ -179,7 +179,8 @@ def _render_list(
     if current == str(conversation.pk):
         context |= {"is_open": True, **_build_head_context(conversation)}
     changed = render(request, "chat/_row_changed.html", context)
-    return reswap(retarget(changed, "#sidebar-list"), "innerMorph")
+    changed["HX-Reswap"] = "innerMorph"  # which the library does not know
+    return retarget(changed, "#sidebar-list")
 
 
 def _build_head_context(conversation: Conversation) -> dict[str, Any]:

@@ -13,7 +13,8 @@ _CLASSES += "fn fn-first fn-text fn-back"
 CLASSES = set(_CLASSES.split())
 ATTRIBUTES = {
     "a": {"href", "title", "target", "rel", "class"},
-    "ol": {"start"},
+    "ol": {"start", "dir"},
+    **dict.fromkeys(["ul", "blockquote"], {"dir"}),
     "pre": {"tabindex"},
     "div": {"tabindex", "role", "aria-label"},
     **dict.fromkeys(["figure", "span", "th", "td", "mtd", "p", "li", "sup"], {"class"}),
@@ -74,6 +75,8 @@ class Inspection(HTMLParser):
             self.violations.append(f"role {value!r}")
         if name == "aria-label" and value != "Table":
             self.violations.append(f"label {value!r}")
+        if name == "dir" and value != "auto":
+            self.violations.append(f"direction {value!r}")
         if name == "tabindex" and value != "0":
             self.violations.append(f"tabindex {value}")
         if "<hx-" in value or " hx-" in value:

@@ -39,7 +39,7 @@ def test_the_name_of_a_language_is_short() -> None:
     [
         ("~~gone~~", "<p><s>gone</s></p>\n"),
         ("*a* **b** `c`", "<p><em>a</em> <strong>b</strong> <code>c</code></p>\n"),
-        ("3. a\n4. b", '<ol start="3">\n<li>a</li>\n<li>b</li>\n</ol>\n'),
+        ("3. a\n4. b", '<ol start="3" dir="auto">\n<li>a</li>\n<li>b</li>\n</ol>\n'),
         ("a  \nb", "<p>a<br>\nb</p>\n"),
         ("a\r\nb\rc", "<p>a\nb\nc</p>\n"),
         ("", ""),
@@ -90,14 +90,18 @@ BOX = '<li class="task"><span class="box">'
     [
         (
             "- [ ] a\n- [x] *b*\n- [X] c\n- d",
-            f"<ul>\n{BOX}☐</span>a</li>\n{BOX}☑</span><em>b</em></li>\n"
+            f'<ul dir="auto">\n{BOX}☐</span>a</li>\n{BOX}☑</span><em>b</em></li>\n'
             f"{BOX}☑</span>c</li>\n<li>d</li>\n</ul>\n",
         ),
         (
             "1. [ ] a\n\n   b",
-            '<ol>\n<li class="task">\n<p><span class="box">☐</span>a</p>\n<p>b</p>\n</li>\n</ol>\n',
+            '<ol dir="auto">\n<li class="task">\n<p><span class="box">☐</span>a</p>\n<p>b</p>\n'
+            "</li>\n</ol>\n",
         ),
-        ("- [ ]\n- []  a\n- [y] b", "<ul>\n<li>[ ]</li>\n<li>[]  a</li>\n<li>[y] b</li>\n</ul>\n"),
+        (
+            "- [ ]\n- []  a\n- [y] b",
+            '<ul dir="auto">\n<li>[ ]</li>\n<li>[]  a</li>\n<li>[y] b</li>\n</ul>\n',
+        ),
         ("[x] a", "<p>[x] a</p>\n"),
     ],
     ids=["list", "loose list", "no boxes", "no list"],
