@@ -10,6 +10,6 @@ def rebuild(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatapp", "0075_stored_project_files")]
+    dependencies = [("chatapp", "0076_workers_and_last_runs")]
 
     operations = [migrations.RunPython(rebuild, migrations.RunPython.noop)]
