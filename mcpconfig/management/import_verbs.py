@@ -9,7 +9,13 @@ from django.utils.translation import gettext as _
 
 from mcpconfig.models import Service
 from mcpconfig.services.export import build_mcp_servers, build_server_json, list_exportable
-from mcpconfig.services.import_plan import ONLY_ADMINS, Access, ImportPlan, add_planned, plan_service
+from mcpconfig.services.import_plan import (
+    ONLY_ADMINS,
+    Access,
+    ImportPlan,
+    add_planned,
+    plan_service,
+)
 from mcpconfig.values.import_formats import (
     MAX_BYTES,
     ImportFormatError,
