@@ -25,6 +25,7 @@ from django.utils.translation import ngettext
 # These translate sentences that are marked elsewhere with `gettext_noop` or `gettext_lazy`: values
 # that are stored, sent or compared in English.
 TRANSLATE_MARKED = (
+    "chatapp/approvals/attention_checks.py",
     "chatapp/permissions/binding.py",
     "chatapp/permissions/consequences.py",
     "chatapp/permissions/reasons.py",

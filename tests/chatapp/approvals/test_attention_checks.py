@@ -304,8 +304,9 @@ def get_waiting_call() -> ToolCall:
     return ToolCall.objects.get(state="awaiting_approval")
 
 
-def open_chat(person: Member, call: ToolCall) -> Element:
-    html = signed_in(person).get(f"/c/{call.turn.conversation_id}/").content.decode()
+def open_chat(person: Member, call: ToolCall, **headers: str) -> Element:
+    answer = signed_in(person).get(f"/c/{call.turn.conversation_id}/", headers=headers)
+    html = answer.content.decode()
     return parse(html).one(id=page_values.MORE_ID)
 
 
@@ -404,8 +405,7 @@ def test_every_check_is_translated(busy: Member) -> None:
 
 
 def test_a_german_chat_asks_in_german(busy: Member) -> None:
-    Member.objects.filter(pk=busy.pk).update(language="de")
-    shown = open_chat(Member.objects.get(pk=busy.pk), get_waiting_call())
+    shown = open_chat(busy, get_waiting_call(), accept_language="de")
     check = AttentionCheck.objects.get()
     assert check.arguments["folder"] == "Verträge"
     assert check.arguments["share_with"] == "intake@partner-mail.example"

@@ -119,7 +119,7 @@ def test_who_can_asks_about_the_built_in_tools_too(
         for row in page.select(".matrix tbody tr")
     }
     assert (shown["owner"], shown["admin"], shown["Support"]) == ("No access", "Asks", "No access")
-    assert "1 of 3 members can use at least one of these built-in tools." in page.text
+    assert "1 of 2 members can use at least one of these built-in tools." in page.text
     none = open_page(admin_client, f"{ROOT}/who-can/?service=built-in&tool=nothing")
     assert none.select_one("a[href*='service=built-in&kind=all']") is not None
 
