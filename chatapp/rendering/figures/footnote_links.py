@@ -30,9 +30,7 @@ def _link_mark(place: str) -> Callable[[re.Match[str]], str]:
         name = escape(_("Footnote %(number)s") % {"number": label})
         own_id = f' id="{place}-mark-{label}"' if mark["first"] else ""
         target = f"{place}-note-{label}"
-        return (
-            f'<sup class="mark"{own_id}><a href="#{target}" aria-label="{name}">{label}</a></sup>'
-        )
+        return f'<sup class="fn"{own_id}><a href="#{target}" aria-label="{name}">{label}</a></sup>'
 
     return link
 

@@ -39,8 +39,14 @@ class Footnotes:
     last: int = 0
 
     def copy(self) -> "Footnotes":
-        sets = (set(each) for each in (self.marked, self.written, self.used))
-        return Footnotes(self.defined, dict(self.labels), *sets, self.last)
+        return Footnotes(
+            defined=self.defined,
+            labels=dict(self.labels),
+            marked=set(self.marked),
+            written=set(self.written),
+            used=set(self.used),
+            last=self.last,
+        )
 
     def is_mark(self, name: str) -> bool:
         if name.isdecimal():

@@ -99,6 +99,7 @@ def test_marks_and_texts_lead_to_each_other_with_ids_of_their_own() -> None:
     for link in page.all("a"):
         if link["href"].startswith("#"):
             assert link["href"].removeprefix("#") in ids
+    assert all(each["class"] == "fn" for each in page.all("sup"))
     text = page.one("p", id="a-note-1")
     assert text.one("a")["href"] == "#a-mark-1"
     assert text.one("a")["aria-label"] == "Back to the mark of footnote 1"
