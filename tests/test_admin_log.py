@@ -436,9 +436,9 @@ def read_form(answer: Any, selector: str) -> dict[str, Any]:
     for field in page.select("[name]:not([name*=__prefix__]):not([type=submit])"):
         name = str(field["name"])
         if field.name == "select":
-            options = field.select("option[selected]")
+            options = list(field.select("option[selected]"))
             if not options and not field.has_attr("multiple"):
-                options = field.select("option")[:1]
+                options = list(field.select("option")[:1])
             chosen = [str(each.get("value", "")) for each in options]
             values[name] = chosen if field.has_attr("multiple") else "".join(chosen)
         elif field.name == "textarea":
@@ -478,8 +478,8 @@ ONCE = {
 
 
 def describe(answer: Any) -> str:
-    page = "" if answer.streaming else BeautifulSoup(answer.content, "html.parser")
-    errors = [each.get_text(" ", strip=True) for each in page.select(".errorlist")] if page else []
+    page = BeautifulSoup(b"" if answer.streaming else answer.content, "html.parser")
+    errors = [each.get_text(" ", strip=True) for each in page.select(".errorlist")]
     return f"{answer.status_code} {answer.get('Location', '')} {errors}"
 
 
@@ -501,14 +501,20 @@ def failures_of_acts(world: World, pages: Iterable[str] = ()) -> list[str]:
 
 
 def send(client: Client, world: World, act: Act, address: str) -> Any:
-    if act.ids is not None:
-        address = reverse(f"admin:{act.page}", kwargs=act.ids(world))
     if act.is_download:
         answer = client.get(address)
         assert answer.get("Content-Disposition", "").startswith("attachment")
         return answer
+    address, typed = prepare(world, act, address)
+    return client.post(address, typed)
+
+
+def prepare(world: World, act: Act, address: str) -> tuple[str, dict[str, Any]]:
+    """Make the rows that the act needs. Return its address and what is sent."""
+    if act.ids is not None:
+        address = reverse(f"admin:{act.page}", kwargs=act.ids(world))
     name, _equals, value = act.button.partition("=")
-    return client.post(address, {**({name: value} if name else {}), **act.form(world)})
+    return address, {**({name: value} if name else {}), **act.form(world)}
 
 
 def make_row(model: type[Model]) -> Model:
@@ -574,8 +580,11 @@ def list_standard_acts(
         return client.post(reverse(name_page(model, "changelist")), chosen)
 
     if form is not None:
-        acts = {"add": form.add and add, "change": form.change and change}
-        acts["delete"] = delete if may_delete(model) else None
+        acts: dict[str, Callable[[], Any] | None] = {
+            "add": add if form.add else None,
+            "change": change if form.change else None,
+            "delete": delete if may_delete(model) else None,
+        }
         yield from ((what, form.kind, do) for what, do in acts.items() if do is not None)
     pages = django_admin.site._registry[model]
     names = [str(each) for each in pages.actions or ()]

@@ -20,7 +20,7 @@ from mcpconfig.models import Service
 
 from .conftest import make_recent, signed_in
 from .route_world import World, build_world
-from .test_admin_log import ACTS, Act, list_models, list_standard_acts, send
+from .test_admin_log import ACTS, Act, list_models, list_standard_acts, prepare
 from .test_routes import Watch, admin_pages, report, watched_rows
 
 pytestmark = [
@@ -81,23 +81,11 @@ def failures_of_acts(world: World, person: Member, chosen: Iterable[Act] = ACTS)
     with watched_rows() as watch:
         for act in chosen:
             if act.page not in left_out:
-                typed, address = prepare(world, act, addresses[act.page])
+                address, typed = prepare(world, act, addresses[act.page])
                 watch.changed_tables()  # what the test added is no change
                 answer = client.post(address, typed)
                 failures += find_failure(f"{person}: {act}", answer, watch)
     return failures
-
-
-def prepare(world: World, act: Act, address: str) -> tuple[dict[str, Any], str]:
-    """Return what the admin would send to which address, with the rows that it needs."""
-    sent: list[tuple[dict[str, Any], str]] = []
-
-    class Recorder(Client):
-        def post(self, path: str, data: Any = None, *args: Any, **kwargs: Any) -> Any:
-            sent.append((data, path))
-
-    send(Recorder(), world, act, address)
-    return sent[0]
 
 
 def find_failure(what: str, answer: Any, watch: Watch) -> Iterator[str]:

@@ -221,7 +221,7 @@ def _build_workers() -> Card:
 
 
 def _build_worker(worker: Worker, now: datetime) -> Row:
-    name = WORKER_KINDS[worker.kind] % {"host": worker.host, "pid": worker.pid}
+    name = WORKER_KINDS[Worker.Kind(worker.kind)] % {"host": worker.host, "pid": worker.pid}
     age = now - worker.beat_at
     note = _("version %(version)s, started %(time)s, last report %(seconds)s s ago") % {
         "version": worker.version,
