@@ -60,7 +60,7 @@ def set_parameters(
     before = rows.values("temperature", "output_tokens").get()
     _update(conversation, temperature=temperature, output_tokens=output_tokens)
     conversation.temperature, conversation.output_tokens = temperature, output_tokens
-    log_parameters(conversation, before)
+    log_parameters(conversation, dict(before))
 
 
 def pin(conversation: Conversation, *, is_on: bool) -> None:

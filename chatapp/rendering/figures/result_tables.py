@@ -138,8 +138,9 @@ def _read_names(columns: list[Any]) -> list[str] | None:
         column.get("name") if isinstance(column, dict) and column.keys() == {"name"} else column
         for column in columns
     ]
-    is_clear = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
-    return names if is_clear else None
+    texts = [name for name in names if isinstance(name, str)]
+    is_clear = len(texts) == len(names) == len(set(texts))
+    return texts if is_clear else None
 
 
 def _read_columns(value: dict[str, Any]) -> TableData | None:
