@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -35,10 +35,10 @@ State = ProjectFile.State
 # A task ends after this time and leaves the rest to the next one.
 RUN_SECONDS = 120
 # The claim of a task whose process ended is taken over after this time.
-CLAIM_SECONDS = RUN_SECONDS + 3 * EMBED_SECONDS
+CLAIM_SECONDS = RUN_SECONDS + 2 * EMBED_SECONDS
 MOST_WAIT_SECONDS = 3_600
 # These may be about one text of a request, so each text is sent alone.
-ABOUT_TEXT: tuple[ErrorKind, ...] = ("bad_request", "too_long", "filtered")
+ABOUT_TEXT: tuple[ErrorKind, ...] = ("bad_request", "too_long", "filtered", "protocol")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,16 @@ def _write_text(file: ProjectFile, passage: ProjectPassage) -> str:
 
 # --- what is missing -----------------------------------------------------------------------------
 def filter_files_without(version: int) -> QuerySet[ProjectFile]:
-    """Return the searchable files of projects that exist, of which some passages have no vector of
-    this version."""
-    files = ProjectFile.objects.filter(state=State.READY, project__deleted_at=None)
-    return files.exclude(vectors_version=version)
+    """Return the searchable files of projects in use, of which some passages have no vector of this
+    version."""
+    return _filter_searchable().exclude(vectors_version=version)
+
+
+def _filter_searchable() -> QuerySet[ProjectFile]:
+    """Return the files that are searched. Text of other projects is not sent to the provider."""
+    return ProjectFile.objects.filter(
+        state=State.READY, project__deleted_at=None, project__archived_at=None
+    )
 
 
 def has_missing() -> bool:
@@ -88,19 +94,24 @@ def remove_all() -> None:
 async def make_missing(seconds: float = RUN_SECONDS) -> None:
     """Make vectors until none is missing or the time is over. Never raises because of the provider:
     a failure is stored and tried again later."""
-    if not await in_database(_claim):
+    until = await in_database(_claim)
+    if until is None:
         return
+    embedder: Embedder | None = None
     try:
-        await _make_until(time.monotonic() + seconds)
+        embedder = await in_database(find_embedder)
+        if embedder is not None:
+            await _make_until(embedder, time.monotonic() + seconds)
     except ProviderError as error:
         log.warning("No embeddings: %s", error.detail or error)
-        await in_database(_store_failure, error)
+        await in_database(_store_failure, error, embedder)
     finally:
-        await in_database(_release)
+        await in_database(_release, until)
 
 
-def _claim() -> bool:
-    """Claim the work for this task. Returns False while another one has it or waits."""
+def _claim() -> datetime | None:
+    """Claim the work for this task. Returns until when, or None while another one has it or
+    waits."""
     EmbeddingProgress.objects.get_or_create(pk=1)
     now = timezone.now()
     free = EmbeddingProgress.objects.filter(
@@ -108,23 +119,21 @@ def _claim() -> bool:
         Q(retry_at=None) | Q(retry_at__lte=now),
         pk=1,
     )
-    return bool(free.update(claimed_until=now + timedelta(seconds=CLAIM_SECONDS)))
+    until = now + timedelta(seconds=CLAIM_SECONDS)
+    return until if free.update(claimed_until=until) else None
 
 
-def _release() -> None:
-    EmbeddingProgress.objects.filter(pk=1).update(claimed_until=None)
+def _release(until: datetime) -> None:
+    EmbeddingProgress.objects.filter(pk=1, claimed_until=until).update(claimed_until=None)
 
 
-async def _make_until(deadline: float) -> None:
-    embedder = await in_database(find_embedder)
-    if embedder is None:
-        return
+async def _make_until(embedder: Embedder, deadline: float) -> None:
     waiting: set[int] = set()
     while time.monotonic() < deadline:
         batch = await in_database(_find_batch, embedder.version, waiting)
         if batch is None:
             return
-        vectors = await _ask(embedder, batch)
+        vectors = await _ask(embedder, batch, deadline)
         if not await in_database(_store, embedder, batch, vectors):
             # An admin changed the settings meanwhile.
             return
@@ -133,8 +142,9 @@ async def _make_until(deadline: float) -> None:
 def _find_batch(version: int, waiting: set[int]) -> _Batch | None:
     """Return the next passages without a vector, and mark the files that have none left. `waiting`
     collects the people whose allowance is used up; their files are left out."""
-    for file in filter_files_without(version).select_related("project").order_by("created_at"):
-        payer_id = file.added_by_id or file.project.owner_id
+    files = filter_files_without(version).select_related("project").order_by("created_at", "pk")
+    for file in files.iterator(chunk_size=20):
+        payer_id = _find_payer(file)
         if payer_id in waiting:
             continue
         passages = tuple(_filter_passages_without(file, version)[:MOST_TEXTS])
@@ -145,6 +155,15 @@ def _find_batch(version: int, waiting: set[int]) -> _Batch | None:
         else:
             return _Batch(file=file, passages=passages, payer_id=payer_id)
     return None
+
+
+def _find_payer(file: ProjectFile) -> int:
+    """Return who added the file, or the owner of its project after that person left it."""
+    project = file.project
+    if file.added_by_id is None or file.added_by_id == project.owner_id:
+        return project.owner_id
+    is_member = project.members.filter(person=file.added_by_id).exists()
+    return file.added_by_id if is_member else project.owner_id
 
 
 def _filter_passages_without(file: ProjectFile, version: int) -> QuerySet[ProjectPassage]:
@@ -160,27 +179,34 @@ def _mark_done(file: ProjectFile, version: int) -> None:
         ProjectFile.objects.filter(pk=file.pk).update(vectors_version=version)
 
 
-async def _ask(embedder: Embedder, batch: _Batch) -> Sequence[tuple[float, ...]]:
-    """Return the vectors of a batch, an empty one for a text that the provider refuses."""
+async def _ask(embedder: Embedder, batch: _Batch, deadline: float) -> Sequence[tuple[float, ...]]:
+    """Return the vectors of the batch, or of its beginning at the deadline. A text that the
+    provider refuses has an empty one."""
     try:
         return await _embed(embedder, batch.texts, batch.payer_id)
     except ProviderError as error:
-        if error.kind not in ABOUT_TEXT or len(batch.passages) == 1:
+        if error.kind not in ABOUT_TEXT:
             raise
+        refusal = error
     vectors: list[tuple[float, ...]] = []
-    refusal: ProviderError | None = None
-    for text in batch.texts:
+    for text in batch.texts if len(batch.texts) > 1 else ():
+        if vectors and time.monotonic() > deadline:
+            return vectors
         try:
             vectors += await _embed(embedder, [text], batch.payer_id)
         except ProviderError as error:
             if error.kind not in ABOUT_TEXT:
                 raise
-            refusal = error
             vectors.append(())
-    if refusal is not None and not any(vectors):
-        # It is about the model or the settings.
+    if not any(vectors) and not await in_database(_has_vectors, embedder.version):
+        # It is about the model or its settings.
         raise refusal
-    return vectors
+    return vectors or [()]
+
+
+def _has_vectors(version: int) -> bool:
+    """Whether the model answered before, so that what it refuses is about the text."""
+    return PassageVector.objects.filter(version=version).exclude(signs=b"").exists()
 
 
 async def _embed(
@@ -193,7 +219,7 @@ async def _embed(
 @transaction.atomic
 def _store(embedder: Embedder, batch: _Batch, vectors: Sequence[tuple[float, ...]]) -> bool:
     """Store the vectors and forget the last failure. Returns False if the settings changed."""
-    if EmbeddingSettings.current().version != embedder.version:
+    if not _lock_version(embedder.version):
         return False
     kept = ProjectPassage.objects.select_for_update().filter(pk__in=[p.pk for p in batch.passages])
     known = set(kept.values_list("pk", flat=True))
@@ -204,7 +230,7 @@ def _store(embedder: Embedder, batch: _Batch, vectors: Sequence[tuple[float, ...
             signs=pack_signs(vector) if vector else b"",
             numbers=pack_numbers(vector) if vector else b"",
         )
-        for passage, vector in zip(batch.passages, vectors, strict=True)
+        for passage, vector in zip(batch.passages, vectors, strict=False)
         if passage.pk in known
     ]
     PassageVector.objects.bulk_create(
@@ -219,8 +245,17 @@ def _store(embedder: Embedder, batch: _Batch, vectors: Sequence[tuple[float, ...
     return True
 
 
-def _store_failure(error: ProviderError) -> None:
-    """Store the failure, and wait longer after each."""
+def _lock_version(version: int) -> bool:
+    """Lock the settings, and return whether they still have a model and this version."""
+    stored = EmbeddingSettings.objects.select_for_update().filter(pk=1).first()
+    return stored is not None and bool(stored.model) and stored.version == version
+
+
+@transaction.atomic
+def _store_failure(error: ProviderError, embedder: Embedder | None) -> None:
+    """Store the failure of the present model, and wait longer after each."""
+    if embedder is not None and not _lock_version(embedder.version):
+        return
     progress = EmbeddingProgress.objects.get(pk=1)
     failures, now = progress.failures + 1, timezone.now()
     wait = max(error.retry_after or 0, 30 * 2 ** min(failures, 10))
@@ -235,7 +270,7 @@ def _store_failure(error: ProviderError) -> None:
 
 # --- the settings --------------------------------------------------------------------------------
 def begin_version() -> None:
-    """Begin anew after an admin changed the model: forget the last failure and wait for nothing."""
+    """Forget the last failure and the wait after it, because an admin changed the model."""
     EmbeddingProgress.objects.filter(pk=1).update(
         problem="", raw="", failures=0, failed_at=None, retry_at=None
     )
@@ -251,11 +286,9 @@ class Coverage:
 
 
 def measure_coverage() -> Coverage:
-    """Count the passages of all projects, and the vectors of the model of now."""
+    """Count the passages of all projects in use, and their vectors of the current model."""
     version = EmbeddingSettings.current().version
-    passages = ProjectPassage.objects.filter(
-        file__state=State.READY, file__project__deleted_at=None
-    )
+    passages = ProjectPassage.objects.filter(file__in=_filter_searchable())
     of_version = passages.filter(vector__version=version)
     refused = of_version.filter(vector__signs=b"").count()
     return Coverage(passages=passages.count(), made=of_version.count() - refused, refused=refused)

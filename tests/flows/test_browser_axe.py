@@ -74,6 +74,7 @@ ADMIN_PAGES = [
     "/admin/chatapp/policyrule/simulator/",
     "/admin/chatapp/policyrule/questions/",
     "/admin/chatapp/housepolicy/1/change/",
+    "/admin/chatapp/embeddingsettings/1/change/",
     "/admin/chatapp/policytest/add/",
     "/admin/chatapp/secondsignature/",
     "/admin/chatapp/secondsignature/add/",
@@ -266,11 +267,18 @@ def test_words_for_screen_readers_do_not_make_the_page_longer_than_the_window(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.usefixtures("signed", "own_service")
 def test_the_pages_of_members_are(
-    visit: Visit, axe: str, filled: str, own_pages: list[str], project: list[str], scheme: Any
+    visit: Visit,
+    axe: str,
+    filled: str,
+    own_pages: list[str],
+    project: list[str],
+    size: str,
+    scheme: Any,
 ) -> None:
-    tab = visit.tab(viewport=SIZES["laptop"], color_scheme=scheme)
+    tab = visit.tab(viewport=SIZES[size], color_scheme=scheme)
     found = {}
     own = (f"{filled}instructions", f"{filled}project/", *own_pages, *project)
     for address in (*PAGES, *own):
@@ -320,10 +328,11 @@ def test_the_command_palette_is(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
 def test_the_pages_of_admins_are(
-    visit: Visit, axe: str, things: str, waits: str, scheme: Any
+    visit: Visit, axe: str, things: str, waits: str, size: str, scheme: Any
 ) -> None:
-    tab = visit.tab("admin", viewport=SIZES["laptop"], color_scheme=scheme)
+    tab = visit.tab("admin", viewport=SIZES[size], color_scheme=scheme)
     found = {}
     for address in ADMIN_PAGES:
         answer = tab.goto(address.format(things=things, waits=waits))

@@ -77,6 +77,8 @@ def _read_objects(items: list[Any]) -> TableData | None:
         return None
     flat = [_flatten(item) for item in items]
     names = list(dict.fromkeys(chain.from_iterable(flat)))
+    if len(names) > MAX_COLUMNS:
+        return None
     return _build(names, [[row.get(name, "") for name in names] for row in flat])
 
 
@@ -99,6 +101,8 @@ def _read_lists(items: list[Any]) -> TableData | None:
     if len(items) > MAX_ROWS + 1 or not all(isinstance(item, list) for item in items):
         return None
     head, *rows = items
+    if len(head) > MAX_COLUMNS:
+        return None
     if _is_head(head, rows):
         return _build(head, rows)
     return _build(
@@ -123,9 +127,13 @@ def _read_head_and_rows(value: dict[str, Any]) -> TableData | None:
     if not (head_name and rows_name) or len(others) > MAX_NAMES:
         return None
     head, rows = _read_names(value[head_name]), value[rows_name]
-    if head is None or not all(map(_is_plain, chain(others, others.values()))):
+    # A service chooses the sizes, so nothing is built before they are known to be small.
+    if head is None or len(head) > MAX_COLUMNS or len(rows) > MAX_ROWS:
         return None
-    if all(isinstance(row, dict) and row.keys() <= set(head) for row in rows):
+    if not all(map(_is_plain, chain(others, others.values()))):
+        return None
+    known = set(head)
+    if all(isinstance(row, dict) and row.keys() <= known for row in rows):
         rows = [[row.get(name, "") for name in head] for row in rows]
     table = _build(head, rows)
     facts = tuple((name, _write_cell(held)) for name, held in others.items())
@@ -159,7 +167,9 @@ def _read_named_rows(value: dict[str, Any]) -> TableData | None:
     if len(objects) <= 1 or not all(isinstance(each, dict) and each for each in objects):
         return None
     names = [*objects[0]]
-    if len(objects) > MAX_ROWS or any(each.keys() != set(names) for each in objects):
+    if len(objects) > MAX_ROWS or len(names) > MAX_COLUMNS:
+        return None
+    if any(each.keys() != objects[0].keys() for each in objects):
         return None
     rows = [(name, *(each[key] for key in names)) for name, each in value.items()]
     return _build([_("Name"), *names], rows)

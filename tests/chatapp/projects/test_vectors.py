@@ -288,6 +288,16 @@ def test_deleted_projects_are_left_out(
     assert wire.embedded == []
 
 
+def test_archived_projects_are_left_out(
+    owner: Member, project: Project, chosen: EmbeddingSettings, wire: WireServer
+) -> None:
+    add_file(owner, project)
+    Project.objects.update(archived_at=timezone.now())
+    assert not vectors.has_missing()
+    make_missing()
+    assert wire.embedded == []
+
+
 def test_switching_off_removes_the_vectors(
     owner: Member, project: Project, chosen: EmbeddingSettings
 ) -> None:
@@ -374,6 +384,52 @@ def test_a_refusal_of_every_text_is_a_failure(
     assert read_progress().raw == "The input was refused."
 
 
+def test_a_file_that_the_provider_refuses_does_not_hold_up_later_files(
+    owner: Member, project: Project, chosen: EmbeddingSettings
+) -> None:
+    add_file(owner, project, "first.txt", "A first text, so that the model is known to work.")
+    make_missing()
+    add_file(owner, project, "refused.txt", REFUSED)
+    add_file(owner, project, "fleet.txt", "Each automobile has a log book.")
+    make_missing()
+    assert found_texts(owner, project, "cars")[0] == "Each automobile has a log book."
+    assert vectors.measure_coverage() == vectors.Coverage(passages=3, made=2, refused=1)
+    assert read_progress().problem == ""
+
+
+def test_a_task_that_sends_texts_alone_stops_at_its_deadline(
+    owner: Member, project: Project, chosen: EmbeddingSettings
+) -> None:
+    add_file(owner, project, "long.txt", "\n\n".join(["word " * 250] * 5 + [REFUSED * 100]))
+    async_to_sync(vectors.make_missing)(seconds=0.001)
+    made = PassageVector.objects.count()
+    assert 0 <= made < ProjectPassage.objects.count()
+    make_missing()
+    assert not vectors.has_missing()
+
+
+def test_a_late_task_does_not_release_the_claim_of_another(
+    owner: Member, project: Project, chosen: EmbeddingSettings
+) -> None:
+    late = vectors._claim()
+    assert late is not None
+    EmbeddingProgress.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    assert vectors._claim() is not None
+    vectors._release(late)
+    assert vectors._claim() is None
+
+
+def test_a_failure_of_the_model_before_does_not_delay_the_present_one(
+    owner: Member, project: Project, chosen: EmbeddingSettings
+) -> None:
+    add_file(owner, project)
+    assert vectors._claim() is not None
+    before = find_embedder()
+    choose(dimensions=128)
+    vectors._store_failure(ProviderError(kind="server", message="No."), before)
+    assert (read_progress().problem, read_progress().retry_at) == ("", None)
+
+
 # --- who pays ------------------------------------------------------------------------------------
 def test_tokens_count_for_whoever_added_the_file_and_whoever_searches(
     owner: Member, project: Project, chosen: EmbeddingSettings
@@ -388,6 +444,17 @@ def test_tokens_count_for_whoever_added_the_file_and_whoever_searches(
     assert used[ada].input_tokens == 7
     assert (used[owner].input_tokens, used[owner].cost) == (2, Decimal("0.002"))
     assert used[owner].currency == "EUR"
+
+
+def test_the_owner_pays_for_files_of_somebody_who_left(
+    owner: Member, project: Project, chosen: EmbeddingSettings
+) -> None:
+    ada = Member.objects.create_user("ada")
+    add_member(project, ada, "editor")
+    add_file(ada, Project.of(ada, project.pk), "fleet.txt", "Each automobile has a log book.")
+    project.members.all().delete()
+    make_missing()
+    assert [each.person for each in UsageOfDay.objects.filter(model=MODEL)] == [owner]
 
 
 def test_files_of_somebody_whose_allowance_is_used_up_wait(

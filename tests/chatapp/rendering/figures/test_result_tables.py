@@ -1,5 +1,6 @@
 """Which structured results are tables, and that a table hides nothing of them."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -117,6 +118,26 @@ def test_what_a_table_would_hide_is_none(value: Any) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"columns": [f"c{n}" for n in range(80_000)], "rows": [{}] * 120_000},
+        [{f"c{n}-{m}": 1 for m in range(160)} for n in range(500)],
+        {f"r{n}": {f"c{m}": 1 for m in range(160)} for n in range(500)},
+        [[1] * 100_000, [2] * 100_000],
+    ],
+    ids=["head", "objects", "named", "lists"],
+)
+def test_sizes_are_checked_before_cells_are_built(value: Any) -> None:
+    """Each of these fits the limit of a result, and would have up to ten billion cells."""
+    tracemalloc.start()
+    try:
+        assert read_table(value) is None
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_result_with_500_rows_has_a_table_a_file_and_a_chart(
     owner_client: Client, owner: Member
 ) -> None:
