@@ -64,6 +64,7 @@ TASKS = {
     "prune_events": _lazy("Delete events that every page has seen"),
     "remove_deleted_chats": _lazy("Remove deleted chats and projects"),
     "read_left_files": _lazy("Read project files that are not read yet"),
+    "make_missing_vectors": _lazy("Prepare project files for the search by meaning"),
     "delete_unused_objects": _lazy("Delete files that nothing refers to"),
     "delete_old_imports": _lazy("Delete old uploads of imports"),
     "delete_old_service_drafts": _lazy("Delete old drafts of services"),
