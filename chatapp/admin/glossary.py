@@ -91,6 +91,10 @@ TERMS = (
         gettext_lazy("A text that members put into their messages again."),
     ),
     (
+        gettext_lazy("Search by meaning"),
+        gettext_lazy("Finds passages in project files that mean the same in other words."),
+    ),
+    (
         gettext_lazy("Second-approval requirement"),
         gettext_lazy("Which group must also approve a call, by when, and which group may step in."),
     ),

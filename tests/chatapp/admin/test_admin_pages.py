@@ -148,7 +148,7 @@ def test_the_log_counts_entries_and_says_who_acted_and_for_whom(
     count = LogEntry.objects.count()
     assert words(page.select_one(".paginator")).startswith(f"{count} entr")
     titles = [words(each) for each in page.select("#changelist-filter summary")]
-    assert titles == ["By kind", "By date", "By actor"]
+    assert titles == ["By kind", "By date", "By actor", "By member"]
     heads = [words(each) for each in page.select("#result_list thead th")]
     assert heads[-2:] == ["Actor", "Member"]
     newest = page.select_one("#result_list tbody tr")

@@ -9,7 +9,14 @@ from django.contrib import admin
 from django.test import Client
 
 from chatapp.demo import seed
-from chatapp.models import Approval, ChatModel, HousePolicy, Member, ModelProvider
+from chatapp.models import (
+    Approval,
+    ChatModel,
+    EmbeddingSettings,
+    HousePolicy,
+    Member,
+    ModelProvider,
+)
 from mcpconfig.models import Service, ToolSetting
 from tests.turns import rows
 
@@ -109,7 +116,7 @@ def test_the_checklist_goes_away_when_all_is_done(admin_client: Client) -> None:
 def test_every_list_of_the_admin_says_what_it_will_hold() -> None:
     pages = admin.site._registry.items()
     silent = {model for model, page in pages if not getattr(page, "empty_list", "")}
-    assert silent == {Member, HousePolicy}, "These are never empty."
+    assert silent == {EmbeddingSettings, HousePolicy, Member}, "These are never empty."
 
 
 def test_an_empty_list_says_so_and_a_search_without_a_match_leads_back(
