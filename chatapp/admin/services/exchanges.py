@@ -100,7 +100,8 @@ def _list_opened_calls(reader: Member) -> list[UUID]:
     calls = ToolCall.objects.filter(
         turn__conversation__in=list(opened.values_list("conversation_id", flat=True))
     )
-    return list(calls.order_by("-pk").values_list("pk", flat=True)[:SEARCHED_CALLS])
+    newest = calls.order_by("-turn__created_at", "-pk")
+    return list(newest.values_list("pk", flat=True)[:SEARCHED_CALLS])
 
 
 def _list_trials() -> list[UUID]:
