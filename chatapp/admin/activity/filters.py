@@ -81,7 +81,8 @@ class PersonFilter(admin.SimpleListFilter):
         if request.user.has_perm("chatapp.view_member"):
             people = Member.objects.filter(is_active=True).order_by("username")
             self.names = list(people.values_list("username", flat=True)[:MOST_OFFERED])
-        text = (self.value() or "").strip()
+        # PostgreSQL refuses a text with a NUL.
+        text = (self.value() or "").replace("\0", "").strip()
         return [] if not text else self._find(text)
 
     def _find(self, text: str) -> list[tuple[str, str]]:

@@ -36,8 +36,8 @@ admin.site.unregister(Exchange)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOfExchange:
-    """The chat that an exchange belongs to. It is not known if the chat was removed, or if there was
-    no tool call; then only the member of the exchange may read it."""
+    """The chat that an exchange belongs to. It is unknown if the chat was removed, or if there was
+    no tool call. Only the member of the exchange may read it then."""
 
     conversation: Conversation | None
     had_call: bool = True

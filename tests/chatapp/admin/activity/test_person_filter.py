@@ -97,6 +97,13 @@ def test_an_unknown_name_finds_nothing_and_is_said_beside_the_field(
     assert field["aria-invalid"] == "true"
 
 
+def test_a_nul_in_a_name_is_left_out(
+    admin_client: Client, owner: Member, turns: list[Turn]
+) -> None:
+    """PostgreSQL refuses a text with one."""
+    assert count_rows(open_page(admin_client, f"person=%00{owner.username}%00")) == 1
+
+
 def test_the_form_keeps_the_other_filters(admin_client: Client, turns: list[Turn]) -> None:
     page = open_page(admin_client, "state__exact=done&q=x&p=1")
     kept = {
