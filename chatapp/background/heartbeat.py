@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connection, connections
 from django.db.models.functions import Now
 
 from chatapp.models import Worker
-from chatapp.server.database import in_database
+from chatapp.server.database import in_database, keep_connection
 from mcpconfig.values.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,9 @@ class Heartbeat:
         self._count_turns = count_turns
         self._runs_task = runs_task
         self._beats = 0
+        # A beat that was under way when its process ended must not write the row again.
+        self._turn = threading.Lock()
+        self._has_ended = False
 
     def beat(self) -> None:
         busy = {"turns": self._count_turns(), "runs_task": self._runs_task()}
@@ -60,14 +63,21 @@ class Heartbeat:
     def beat_guarded(self) -> None:
         """Beat, unless the database is away: the process works on without its row."""
         try:
-            self.beat()
+            with self._turn:
+                if not self._has_ended:
+                    self.beat()
         except (DatabaseError, InterfaceError) as error:
+            # The next beat starts with a new connection.
+            if not connection.in_atomic_block:
+                connection.close()
             log.warning("The heartbeat waits for the database (%s)", type(error).__name__)
 
     def end(self) -> None:
         """Delete the row of a process that ends."""
         try:
-            Worker.objects.filter(pk=self.id).delete()
+            with self._turn:
+                self._has_ended = True
+                Worker.objects.filter(pk=self.id).delete()
         except (DatabaseError, InterfaceError):
             log.warning("The row of this process is left for others to delete")
 
@@ -87,6 +97,7 @@ class Heartbeat:
         has_ended = threading.Event()
 
         def run() -> None:
+            keep_connection()
             try:
                 self.beat_guarded()
                 while not has_ended.wait(seconds):

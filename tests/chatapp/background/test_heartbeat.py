@@ -84,11 +84,48 @@ def test_a_row_that_others_removed_comes_back() -> None:
     assert Worker.objects.get().pk == heartbeat.id
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_process_works_on_while_its_database_is_away() -> None:
     def fail() -> int:
         raise OperationalError("away")
 
+    connection.ensure_connection()
     Heartbeat(Worker.Kind.SERVER, count_turns=fail).beat_guarded()
+    # The next beat starts with a new one.
+    assert connection.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_that_lost_its_connection_reports_again() -> None:
+    kept: list[bool] = []
+    again = threading.Event()
+
+    def lose() -> bool:
+        if kept and connection.connection is not None:
+            again.set()
+        elif connection.connection is not None:
+            kept.append(getattr(connection, "is_kept", False))
+            if connection.vendor == "sqlite":
+                raise OperationalError("gone")
+            connection.connection.close()
+        return False
+
+    stop = Heartbeat(Worker.Kind.TASKS, runs_task=lose).start_thread(0.01)
+    try:
+        assert again.wait(20)
+    finally:
+        stop()
+    assert kept == [True]  # such a connection is not one of those that requests wait for
+    assert not Worker.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_process_that_ended_writes_no_row_again() -> None:
+    heartbeat = Heartbeat(Worker.Kind.SERVER)
+    heartbeat.beat_guarded()
+    heartbeat.end()
+    heartbeat.beat_guarded()
+    assert not Worker.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
