@@ -21,7 +21,9 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 30.0
 # A process that missed several beats is dead, or its database is away.
 DEAD_AFTER = timedelta(seconds=120)
-# At each of so many beats, a process deletes the rows of dead ones.
+# Until then an admin can see which process has stopped reporting.
+REMOVED_AFTER = timedelta(days=1)
+# At each of so many beats, a process deletes old rows of dead ones.
 BEATS_BETWEEN_REMOVALS = 4
 
 
@@ -117,5 +119,6 @@ class Heartbeat:
 
 
 def remove_dead() -> int:
-    """Delete the rows of processes that beat no more. Return how many there were."""
-    return Worker.objects.filter(beat_at__lt=Now() - DEAD_AFTER).delete()[0]
+    """Delete the rows of processes that have stopped reporting for a day. Return how many there
+    were."""
+    return Worker.objects.filter(beat_at__lt=Now() - REMOVED_AFTER).delete()[0]

@@ -210,7 +210,7 @@ def _list_task_rows() -> Iterator[Row]:
 
 
 def _build_workers() -> Card:
-    """The processes by their heartbeats. One that beats no more is shown until it is removed."""
+    """The processes by their heartbeats. One that has stopped reporting is shown for a day."""
     now = timezone.now()
     return Card(
         name="workers",

@@ -10,7 +10,13 @@ from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.background.heartbeat import BEAT_SECONDS, DEAD_AFTER, Heartbeat, remove_dead
+from chatapp.background.heartbeat import (
+    BEAT_SECONDS,
+    DEAD_AFTER,
+    REMOVED_AFTER,
+    Heartbeat,
+    remove_dead,
+)
 from chatapp.models import Worker
 from chatapp.server.database import close_threads
 from mcpconfig.values.version import VERSION
@@ -61,16 +67,17 @@ def test_a_beat_is_one_statement_most_of_the_time() -> None:
 def test_rows_of_the_dead_are_removed_by_the_others() -> None:
     dead, living = Heartbeat(Worker.Kind.SERVER), Heartbeat(Worker.Kind.SERVER)
     dead.beat()
-    age(dead, DEAD_AFTER.total_seconds() + 1)
+    age(dead, REMOVED_AFTER.total_seconds() + 1)
     living.beat()
     assert list(Worker.objects.values_list("pk", flat=True)) == [living.id]
 
 
 @pytest.mark.django_db
-def test_a_process_that_missed_a_beat_keeps_its_row() -> None:
+@pytest.mark.parametrize("seconds", [2 * BEAT_SECONDS, 10 * DEAD_AFTER.total_seconds()])
+def test_a_process_that_stopped_reporting_is_shown_for_a_day(seconds: float) -> None:
     late = Heartbeat(Worker.Kind.SERVER)
     late.beat()
-    age(late, 2 * BEAT_SECONDS)
+    age(late, seconds)
     assert remove_dead() == 0
 
 
