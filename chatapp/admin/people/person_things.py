@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -103,7 +104,10 @@ def _end_token(person: Member, key: str, _by: Who) -> int:
 
 
 def _revoke_tokens(person: Member, **chosen: Any) -> int:
-    tokens = AccessToken.objects.filter(person=person, revoked_at=None, **chosen)
+    """Revoke the tokens that the page lists: those that have not expired."""
+    tokens = AccessToken.objects.filter(
+        person=person, revoked_at=None, expires_at__gt=timezone.now(), **chosen
+    )
     return sum(access_tokens.revoke(each) for each in tokens.select_related("person"))
 
 
