@@ -91,6 +91,7 @@ ADMIN_ACTS = {
     "servers searched": gettext_lazy("Model servers on this machine were searched for."),
     "sent": gettext_lazy("Sent."),
     "configuration": gettext_lazy("The configuration of services, without secrets."),
+    "services": gettext_lazy("%(services)s (%(count)s in total), without secrets."),
     "evidence": gettext_lazy("The evidence of a chat."),
 }
 DRAFT_ACTS = {
