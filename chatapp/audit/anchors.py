@@ -153,7 +153,7 @@ def write_to_place(place: str, anchor: str) -> str:
     """Write the anchor to this place, and record how that ended. Return a sentence if it failed, or
     an empty string."""
     failure = _write_to_place(place, anchor)
-    record_anchor(describe_place(place), failure)
+    record_anchor(place, failure)
     return failure
 
 

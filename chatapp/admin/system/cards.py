@@ -27,7 +27,7 @@ from chatapp.admin.overview.needs import find_altered_entry
 from chatapp.admin.overview.running import count_running
 from chatapp.audit.anchors import describe_place
 from chatapp.audit.audit_log import read_end
-from chatapp.audit.last_runs import ANCHOR, BACKUP, load_runs
+from chatapp.audit.last_runs import BACKUP, load_runs, name_anchor
 from chatapp.background.heartbeat import DEAD_AFTER
 from chatapp.background.jobs import KEPT_DAYS
 from chatapp.background.results import is_in_database
@@ -64,6 +64,7 @@ TASKS = {
     "prune_events": _lazy("Delete events that every page has seen"),
     "remove_deleted_chats": _lazy("Remove deleted chats and projects"),
     "read_left_files": _lazy("Read project files that are not read yet"),
+    "make_missing_vectors": _lazy("Prepare project files for the search by meaning"),
     "delete_unused_objects": _lazy("Delete files that nothing refers to"),
     "delete_old_imports": _lazy("Delete old uploads of imports"),
     "delete_old_service_drafts": _lazy("Delete old drafts of services"),
@@ -410,10 +411,11 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
         )
     )
     missing = _("The first one is written within this interval.")
-    rows += [
-        _build_run(_("Anchor at %(place)s") % {"place": place}, runs.get(ANCHOR + place), missing)
-        for place in places
-    ]
+    for number, (place, shown) in enumerate(zip(settings.LOG_ANCHORS, places, strict=True), 1):
+        name = _("Anchor at %(place)s") % {"place": shown}
+        if places.count(shown) > 1:
+            name = f"{name} ({number})"
+        rows.append(_build_run(name, runs.get(name_anchor(place)), missing))
     return Card(
         name="log",
         title=_("Activity log"),

@@ -17,9 +17,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatapp.admin.system.cards import TASKS
-from chatapp.audit import anchors
+from chatapp.audit import anchors, last_runs
 from chatapp.background.schedule import RECURRING
-from chatapp.models import LogEntry, Member, TaskSchedule, Worker
+from chatapp.models import LastRun, LogEntry, Member, TaskSchedule, Worker
 from chatapp.server.environment import Environment
 from mcpconfig.models import Service
 from mcpconfig.secrets import credentials, encryption
@@ -207,6 +207,19 @@ def test_the_page_says_when_a_backup_last_ran_and_how_it_ended(admin_client: Cli
     page = read(admin_client, "/admin/system/")
     assert "Last backup failed" in page
     assert "The disk is full. Last success:" in page and "Last success: never" not in page
+
+
+def test_two_anchors_at_one_host_have_a_row_each(
+    admin_client: Client, settings: LazySettings
+) -> None:
+    places = [f"https://safe.example/{part}" for part in ("one-secret", "other-secret")]
+    settings.LOG_ANCHORS = places
+    last_runs.record_anchor(places[0], "")
+    last_runs.record_anchor(places[1], "It was full.")
+    page = read(admin_client, "/admin/system/")
+    assert "Anchor at https://safe.example (1) succeeded" in page
+    assert "Anchor at https://safe.example (2) failed" in page
+    assert "secret" not in " ".join(LastRun.objects.values_list("name", flat=True))
 
 
 def test_the_page_says_when_each_anchor_was_written_and_how_it_ended(
