@@ -77,6 +77,8 @@ TASKS = {
 }
 LATE = timedelta(minutes=10)
 MOST_WORKERS = 50
+# A backup that is older has probably stopped.
+BACKUP_OVERDUE = timedelta(days=7)
 WORKER_KINDS = {
     Worker.Kind.SERVER: _lazy("Server %(host)s, process %(pid)s"),
     Worker.Kind.TASKS: _lazy("Tasks %(host)s, process %(pid)s"),
@@ -358,6 +360,7 @@ def _build_backups(runs: Mapping[str, LastRun]) -> Card:
             _("Last backup"),
             runs.get(BACKUP),
             _("Run manage.py record_backup at the end of your backup."),
+            BACKUP_OVERDUE,
         ),
         Row(
             name=_("Database"),
@@ -411,11 +414,12 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
         )
     )
     missing = _("The first one is written within this interval.")
+    overdue = timedelta(seconds=2 * settings.LOG_ANCHOR_SECONDS)
     for number, (place, shown) in enumerate(zip(settings.LOG_ANCHORS, places, strict=True), 1):
         name = _("Anchor at %(place)s") % {"place": shown}
         if places.count(shown) > 1:
             name = f"{name} ({number})"
-        rows.append(_build_run(name, runs.get(name_anchor(place)), missing))
+        rows.append(_build_run(name, runs.get(name_anchor(place)), missing, overdue))
     return Card(
         name="log",
         title=_("Activity log"),
@@ -425,10 +429,13 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
     )
 
 
-def _build_run(name: str, run: LastRun | None, missing: str) -> Row:
-    """Return when something last ran and how it ended."""
+def _build_run(name: str, run: LastRun | None, missing: str, overdue: timedelta) -> Row:
+    """Return when something last ran and how it ended. After `overdue`, a success is too old."""
     if run is None:
         return Row(name=name, value=_("not recorded yet"), note=missing, tone="warn")
+    if not run.problem and run.at < timezone.now() - overdue:
+        note = _("Last success: %(last)s.") % {"last": _write_time(run.at)}
+        return Row(name=name, value=_("overdue"), note=note, tone="warn")
     if not run.problem:
         return Row(name=name, value=_("succeeded"), note=_write_time(run.at), tone="good")
     last = _("never") if run.succeeded_at is None else _write_time(run.succeeded_at)

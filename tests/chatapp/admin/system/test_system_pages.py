@@ -209,6 +209,24 @@ def test_the_page_says_when_a_backup_last_ran_and_how_it_ended(admin_client: Cli
     assert "The disk is full. Last success:" in page and "Last success: never" not in page
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "seconds"),
+    [
+        (last_runs.BACKUP, "Last backup", 7 * 24 * 3_600),
+        (last_runs.name_anchor("stdout"), "Anchor at stdout", 2 * 600),
+    ],
+)
+def test_a_backup_or_an_anchor_that_stopped_is_overdue(
+    admin_client: Client, settings: LazySettings, name: str, title: str, seconds: int
+) -> None:
+    settings.LOG_ANCHORS, settings.LOG_ANCHOR_SECONDS = ["stdout"], 600
+    last_runs.record_run(name)
+    for age, shown in ((seconds - 60, "succeeded"), (seconds + 60, "overdue Last success:")):
+        at = timezone.now() - timedelta(seconds=age)
+        LastRun.objects.update(at=at, succeeded_at=at)
+        assert f"{title} {shown}" in read(admin_client, "/admin/system/")
+
+
 def test_two_anchors_at_one_host_have_a_row_each(
     admin_client: Client, settings: LazySettings
 ) -> None:
