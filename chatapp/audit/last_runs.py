@@ -4,6 +4,7 @@ import hashlib
 
 from django.db import DatabaseError
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from chatapp.models import LastRun
 
@@ -13,13 +14,19 @@ MAX_PROBLEM = 500
 
 
 def record_run(name: str, problem: str = "") -> None:
-    """Record that it ran now. `problem` is a sentence if it failed. The time of the last success is
-    kept."""
+    """Record that it ran now. `problem` says why it failed, and is stored as a sentence. The time
+    of the last success is kept."""
     now = timezone.now()
-    values = {"at": now, "problem": problem[:MAX_PROBLEM]}
+    values = {"at": now, "problem": _make_sentence(problem)}
     if not problem:
         values["succeeded_at"] = now
     LastRun.objects.update_or_create(name=name[:300], defaults=values)
+
+
+def _make_sentence(text: str) -> str:
+    """Return the text with a capital at the start and a mark at the end, short enough to store."""
+    short = capfirst(" ".join(text.split())[: MAX_PROBLEM - 1])
+    return short if not short or short.endswith((".", "!", "?")) else f"{short}."
 
 
 def name_anchor(place: str) -> str:

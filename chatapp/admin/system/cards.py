@@ -439,9 +439,9 @@ def _build_run(name: str, run: LastRun | None, missing: str, overdue: timedelta)
     if not run.problem:
         return Row(name=name, value=_("succeeded"), note=_write_time(run.at), tone="good")
     last = _("never") if run.succeeded_at is None else _write_time(run.succeeded_at)
-    note = _("%(time)s. %(reason)s Last success: %(last)s.") % {
-        "time": _write_time(run.at),
+    note = _("%(reason)s Last attempt: %(time)s. Last success: %(last)s.") % {
         "reason": run.problem,
+        "time": _write_time(run.at),
         "last": last,
     }
     return Row(name=name, value=_("failed"), note=note, tone="bad")

@@ -206,7 +206,9 @@ def test_the_page_says_when_a_backup_last_ran_and_how_it_ended(admin_client: Cli
     call_command("record_backup", failed="The disk is full.")
     page = read(admin_client, "/admin/system/")
     assert "Last backup failed" in page
-    assert "The disk is full. Last success:" in page and "Last success: never" not in page
+    assert "The disk is full. Last attempt:" in page and "Last success: never" not in page
+    call_command("record_backup", failed="no space left\non device")
+    assert "No space left on device. Last attempt:" in read(admin_client, "/admin/system/")
 
 
 @pytest.mark.parametrize(
@@ -249,4 +251,5 @@ def test_the_page_says_when_each_anchor_was_written_and_how_it_ended(
     anchors.write_anchor(anchors.make_anchor())
     page = read(admin_client, "/admin/system/")
     assert f"Anchor at {good} succeeded" in page
-    assert f"Anchor at {bad} failed" in page and "Last success: never" in page
+    assert f"Anchor at {bad} failed No such file or directory. Last attempt:" in page
+    assert "Last success: never." in page
