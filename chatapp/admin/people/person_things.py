@@ -77,7 +77,7 @@ def _end_things(request: HttpRequest, kind: Kind, person: Member, reader: Member
     if count:
         messages.success(request, ending.describe(count))
     else:
-        messages.warning(request, _("It had ended already."))
+        messages.warning(request, _("Already ended. Nothing was changed."))
     if request.POST.get("back") == "person":
         return redirect("admin:chatapp_member_person", person.pk)
     return redirect("admin:chatapp_member_things", person.pk, kind.name)

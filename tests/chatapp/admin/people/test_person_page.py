@@ -314,7 +314,7 @@ def test_an_admin_ends_one_and_then_all_and_both_are_logged(
     assert answer["Location"] == address_of(rich)
     assert count_left(rich, kind) == there - 1
     again = admin_client.post(things_of(rich, kind), form, follow=True)
-    assert "It had ended already." in again.content.decode()
+    assert "Already ended. Nothing was changed." in again.content.decode()
     admin_client.post(things_of(rich, kind), {"end": "all"})
     assert count_left(rich, kind) == 0
     entries = list_entries(kind)
