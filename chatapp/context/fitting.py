@@ -226,8 +226,8 @@ async def _extend_summary(
         model=request.model,
         system=INSTRUCTIONS,
         history=(UserMessage(text=words),),
-        # Reasoning would count against the small answer limit.
-        parameters=replace(request.parameters, output_tokens=most, effort="off"),
+        # Reasoning would count against the small answer limit, and notes should not vary.
+        parameters=replace(request.parameters, output_tokens=most, effort="off", temperature=None),
     )
     text = await _write_notes(asking, question)
     longer = SummaryText(turns=summary.turns + told.turns, text=text)

@@ -31,6 +31,7 @@ from chatapp.policy.copied_values import find_copied_values
 from chatapp.providers.access.model_choice import OfferedModel, choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.rendering.cards import approval_card, paused_cards
+from chatapp.rendering.cards.approval_card import is_plain_for_row
 from chatapp.rendering.page_values import (
     Batch,
     CallFacts,
@@ -220,7 +221,7 @@ def load_row_facts(piles: Iterable[WaitingGroup]) -> dict[uuid.UUID, CallFacts]:
         for pile in piles
         if pile.kind == "approval"
         for each in pile.waiting
-        if each.call.state == State.AWAITING_APPROVAL and each.call.approval.may_be_batched
+        if each.call.state == State.AWAITING_APPROVAL and is_plain_for_row(each.call)
     ]
     return _load_approval_facts(asked) if asked else {}
 

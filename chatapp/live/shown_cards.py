@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def mark_shown_in_view(view: ConversationView) -> None:
-    """Do the same for all cards of these messages."""
+    """Store that the cards of these messages are shown now."""
     parts = (part for message in view.messages for part in message.parts)
     mark_shown((part.call, part.facts) for part in parts if isinstance(part, ToolCallView))
 

@@ -10,6 +10,8 @@ def rebuild(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    # Only the drop keeps readers out, and the new index keeps out writers only.
+    atomic = False
     dependencies = [("chatapp", "0076_workers_and_last_runs")]
 
     operations = [migrations.RunPython(rebuild, migrations.RunPython.noop)]

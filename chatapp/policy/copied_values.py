@@ -30,21 +30,21 @@ _BYTES = ("data", "blob")
 ReadSources = Callable[[Turn, int], Sequence[tuple[str, str]]]
 
 
-def find_copied_values(calls: Sequence[ToolCall]) -> dict[uuid.UUID, dict[str, str]]:
+def find_copied_values(calls: Sequence[ToolCall]) -> dict[uuid.UUID, dict[str, str] | None]:
     """Return for each waiting call its arguments that decide where data goes and have text from an
-    untrusted result or attachment of its turn, each with the name of its source. The sources of
-    calls of one step are read once."""
+    untrusted result or attachment of its turn, each with the name of its source, or None if they
+    could not be found. The sources of calls of one step are read once."""
     read_sources = cache(_read_sources)
     return {call.pk: _find_or_log(call, read_sources) for call in calls}
 
 
-def _find_or_log(call: ToolCall, read_sources: ReadSources) -> dict[str, str]:
-    # They are only shown, so a failure must not keep the card from being drawn.
+def _find_or_log(call: ToolCall, read_sources: ReadSources) -> dict[str, str] | None:
+    # A failure must not keep the card from being drawn.
     try:
         return _find_copied_values(call, read_sources)
     except Exception:
         logger.exception("The copied values of a call could not be found.")
-        return {}
+        return None
 
 
 def _find_copied_values(call: ToolCall, read_sources: ReadSources) -> dict[str, str]:

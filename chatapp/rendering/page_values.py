@@ -75,7 +75,7 @@ class CallFacts:
     scopes: tuple[str, ...] = ()
     names_person: bool = False
     definition_before: ToolDefinition | None = None
-    copied: Mapping[str, str] = field(default_factory=dict)
+    copied: Mapping[str, str] | None = field(default_factory=dict)
     question: Question | None = None
     sign_in: SignInFacts | None = None
     is_task: bool = False

@@ -146,7 +146,7 @@ def build_approval_card(
     """Return what the card shows beside the values of every call. `changed` are refused values."""
     fixed = explain_fixed_values(call)
     return render_values(call) | {
-        "arguments": call_values.draw_arguments(call, facts.previous, facts.copied),
+        "arguments": call_values.draw_arguments(call, facts.previous, facts.copied or {}),
         "left_out": call_values.draw_left_out(call, facts.previous),
         "explained": explain_call(call),
         "number": facts.number,
@@ -179,6 +179,8 @@ def build_approval_card(
 
 # Of all names and values of a call that is decided in its row.
 ROW_CHARACTERS = 160
+# Of the arguments as they are stored. Each shown character may be written with six.
+ROW_JSON_CHARACTERS = 1_200
 ROW_ARGUMENTS = 4
 
 
@@ -195,26 +197,35 @@ class RowDecision:
     reasons: tuple[SafeString, ...]
 
 
+def is_plain_for_row(call: ToolCall) -> bool:
+    """Whether the call itself may be decided in a row. Not so: a high or unknown risk, a second
+    approval, a call of a program, a warning, a note of an admin, hidden characters, secrets, and
+    long arguments."""
+    approval: Approval = call.approval
+    if not approval.may_be_batched or call.turn.is_direct or call.note:
+        return False
+    if len(call.arguments) > ROW_JSON_CHARACTERS or call_values.list_cautions(call):
+        return False
+    return not has_hidden(call.arguments) and mask_secrets_in_json(call.arguments) == call.arguments
+
+
 def build_row_decision(call: ToolCall, facts: CallFacts) -> RowDecision | None:
     """Return what the row of a waiting call shows, or None if it has to be decided on its card.
 
     A decision binds what was shown, so a row has buttons only if nothing is folded, hidden or left
-    out in it. Whatever asks for a closer look is on the card alone: a high or unknown risk, a
-    second approval, a warning, a note of an admin, a changed tool, and copied or missing values.
+    out in it. Whatever asks for a closer look is on the card alone, such as a changed tool, and
+    values that were copied or are missing.
     """
-    approval: Approval = call.approval
-    if not approval.may_be_batched or call.note or call_values.list_cautions(call):
+    if not is_plain_for_row(call) or facts.copied is None or facts.copied:
         return None
-    if facts.copied or facts.definition_before or call_values.draw_left_out(call, facts.previous):
-        return None
-    if has_hidden(call.arguments) or mask_secrets_in_json(call.arguments) != call.arguments:
+    if facts.definition_before or call_values.draw_left_out(call, facts.previous):
         return None
     arguments = call_values.draw_arguments(call, facts.previous)
     said = "".join(f"{each.name}{each.value}" for each in arguments)
     if len(arguments) > ROW_ARGUMENTS or len(said) > ROW_CHARACTERS or "\n" in said:
         return None
     return RowDecision(
-        version=approval.binding,
+        version=call.approval.binding,
         answer_to=reverse("decide", args=[call.pk]),
         tool_id=draw_hidden(call.tool_id),
         arguments=tuple(arguments),

@@ -151,7 +151,7 @@ class OpenedCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowAnswer:
-    """What came of a decision in a row: `refusal` is shown in that row, `html` above the list."""
+    """The outcome of a decision in a row: `refusal` is shown in that row, `html` above the list."""
 
     call_id: uuid.UUID
     refusal: str = ""
@@ -195,6 +195,9 @@ def render_inbox(
         for pile in piles
     ]
     keep = _hash_shown([groups, old_outcomes])
+    decided_in_row = {
+        line.call_id for _texts, lines, _more in groups for line in lines if line.decision
+    }
     context = {
         "element_id": page_values.inbox_id(opened),
         "groups": [(texts, [_sign(each) for each in lines], more) for texts, lines, more in groups],
@@ -205,6 +208,8 @@ def render_inbox(
         "opened_answer_id": page_values.answer_id(opened) if opened else "",
         "card": card,
         "answer": answer,
+        # The row may have no buttons any more.
+        "refused_above": bool(answer and answer.call_id not in decided_in_row),
         "focused": _find_focused(piles, answer) if answer else None,
         "csrf_token": csrf_token,
     }

@@ -2,6 +2,7 @@
 
 import tempfile
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from allauth.mfa.models import Authenticator
@@ -119,10 +120,11 @@ def save_appearance(request: MemberRequest) -> HttpResponse:
 
 
 def _choose_way_back(request: MemberRequest) -> str:
-    """Return the page of ours on which a form was sent, or the settings."""
-    page = request.headers.get("Referer", "")
+    """Return the page of ours on which a form was sent, or the settings. The address of a refused
+    form of the settings takes only POST."""
+    page, home = request.headers.get("Referer", ""), reverse("settings")
     is_ours = url_has_allowed_host_and_scheme(page, {request.get_host()}, request.is_secure())
-    return page if is_ours else reverse("settings")
+    return page if is_ours and not urlsplit(page).path.startswith(home) else home
 
 
 @for_members("POST")

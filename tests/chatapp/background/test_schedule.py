@@ -19,6 +19,7 @@ from chatapp.background import schedule
 from chatapp.background.schedule import RECURRING, Rests, enqueue_due
 from chatapp.models import (
     AttentionCheck,
+    EmbeddingSettings,
     HousePolicy,
     JournalEvent,
     Member,
@@ -38,7 +39,7 @@ PROCESSES = 4
 ALWAYS = {
     *("prune_events", "prune_traces", "prune_results", "delete_unused_objects"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
-    "read_left_files",
+    *("read_left_files", "make_missing_vectors"),
     "delete_old_imports",
     *("look_for_notifications", "look_for_all_notifications", "delete_old_notifications"),
     *("delete_old_service_drafts", "ask_about_new_tools", "expire_attention_checks"),
@@ -47,8 +48,8 @@ ALWAYS = {
 
 @pytest.fixture(autouse=True)
 def old_signal(owner: Member) -> PersonSignal:
-    """Something to prune, a file whose task was lost, somebody to notify, a new tool, and
-    a check that nobody answered."""
+    """Something to prune, a file whose task was lost and one without vectors, somebody to notify, a
+    new tool, and a check that nobody answered."""
     HousePolicy(opinion_model="openai:judge", opinions_for_new=True).save()
     rows.definition()
     long_ago = timezone.now() - timedelta(days=9)
@@ -66,6 +67,8 @@ def old_signal(owner: Member) -> PersonSignal:
     project = Project.objects.create(owner=owner, name="Checkout")
     ProjectFile.objects.create(project=project, name="lost.pdf", size=1)
     ProjectFile.objects.update(created_at="2026-01-01T00:00Z")
+    EmbeddingSettings(model="openai:text-embedding-3-small").save()
+    ProjectFile.objects.create(project=project, name="read.txt", size=1, state="ready")
     StoredObject.objects.create(name="unused", storage="folder")
     StoredObject.objects.update(created_at="2026-01-01T00:00Z")
     return signal

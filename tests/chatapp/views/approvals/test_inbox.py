@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.approvals.inbox import MAX_SHOWN, OUTCOMES_KEPT
-from chatapp.models import Approval, Member, ToolCall
+from chatapp.models import AccessToken, Approval, Member, ToolCall, Turn
 from chatapp.rendering import page_values
 from chatapp.rendering.cards.approval_card import build_row_decision
 from chatapp.rendering.pages.inbox import build_inbox_address
@@ -297,6 +297,27 @@ def test_a_call_with_values_from_untrusted_content_is_decided_on_its_card(
     assert build_row_decision(call, page_values.CallFacts()) is not None
     changed = page_values.CallFacts(definition_before=rows.definition(title="Read a note"))
     assert build_row_decision(call, changed) is None
+    assert build_row_decision(call, page_values.CallFacts(copied=None)) is None
+
+
+def test_a_call_of_a_program_is_decided_on_its_card(owner_client: Client, owner: Member) -> None:
+    call = make_plain(owner)
+    token = AccessToken.objects.create(
+        person=owner, name="Script", prefix="p", expires_at=timezone.now() + timedelta(days=1)
+    )
+    Turn.objects.filter(pk=call.turn_id).update(token=token, model="")
+    assert find_row(owner_client).all("form") == []
+
+
+def test_a_refusal_is_said_above_the_list_if_its_row_has_no_buttons_any_more(
+    owner_client: Client, owner: Member
+) -> None:
+    call = make_plain(owner)
+    ToolCall.objects.update(note="Ask Ida first.")
+    answer = decide(owner_client, call, seconds_ago=0, back="row")
+    assert answer.status_code == 409
+    page = parse(answer.content.decode())
+    assert page.with_class("just-now")[0]["role"] == "alert"
 
 
 def test_beside_an_open_card_rows_have_no_buttons(owner_client: Client, owner: Member) -> None:
