@@ -240,7 +240,7 @@ ACTS = (
     Act(page=SERVICES("act_on_tools"), kind=Kind.TOOL, button="act=level", form=choose_level),
     Act(
         page=SERVICES("act_on_tools"),
-        kind=Kind.SERVICE_CHECKED,
+        kind=Kind.TOOL,
         button="act=ask_opinion",
         form=let_opinions_be_asked,
     ),

@@ -25,6 +25,7 @@ from chatapp.rendering.call_values import find_app_uri
 from chatapp.tools.tool_id import tool_id
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.operations.lazy import reading
+from mcpconfig.trace import recording
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.tool_apps import is_for, parse_app_page
 
@@ -57,7 +58,9 @@ def read_app(person: Member, call: ToolCall) -> App:
         raise Http404(_("There is no app here."))
     uri = find_app_uri(call)
     acting = Acting.of(person, call.turn.conversation_id)
-    page = parse_app_page(async_to_sync(reading.read_resource)(call.service, uri, acting=acting))
+    with recording.use_round(str(call.pk)):
+        found = async_to_sync(reading.read_resource)(call.service, uri, acting=acting)
+    page = parse_app_page(found)
     with transaction.atomic():
         contents, _created = AppContents.objects.get_or_create(
             hash=page.hash, defaults={"html": page.html}

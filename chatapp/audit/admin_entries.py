@@ -4,8 +4,10 @@ downloads. An entry names what was checked and never says what was sent or what 
 It is written before the act, so that an act that fails half-way is in the log as well.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from . import audit_log
 from .audit_log import SERVER, AuditEvent, Who
@@ -24,14 +26,20 @@ def log_service_act(service: str, act: str, **more: Any) -> None:
     log_act(Kind.SERVICE_CHECKED, f"service {service}", act, **more)
 
 
-def log_download(of: str, act: str, person: Who = SERVER, **chat: Any) -> None:
+def log_download(
+    of: str,
+    act: str,
+    person: Who = SERVER,
+    conversation_id: UUID | None = None,
+    **more: Any,
+) -> None:
     """Log that a file leaves the admin. `person` is whose data it has."""
     event = AuditEvent(
         kind=Kind.DOWNLOADED,
-        data={"of": of[:200], "act": act},
+        data={"of": of[:200], "act": act, **more},
         actor=audit_log.get_actor(),
         person=person,
-        **chat,
+        conversation_id=conversation_id,
     )
     audit_log.append([event])
 
@@ -46,6 +54,7 @@ def name_host(address: str) -> str:
     return f"{host}:{port}" if host and port else host or "?"
 
 
-def join_names(names: list[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
+    """Return the first MOST_NAMES names. The entry has their count beside them."""
     shown = ", ".join(names[:MOST_NAMES])
     return f"{shown}, …" if len(names) > MOST_NAMES else shown

@@ -152,12 +152,18 @@ def write_anchor(anchor: str) -> list[str]:
 def write_to_place(place: str, anchor: str) -> str:
     """Write the anchor to this place, and record how that ended. Return a sentence if it failed, or
     an empty string."""
-    failure = _write_to_place(place, anchor)
-    record_anchor(describe_place(place), failure)
-    return failure
+    reason = _write_to_place(place, anchor)
+    record_anchor(place, reason)
+    if not reason:
+        return ""
+    return _("No anchor was written to %(place)s: %(reason)s.") % {
+        "place": describe_place(place),
+        "reason": reason.removesuffix("."),
+    }
 
 
 def _write_to_place(place: str, anchor: str) -> str:
+    """Return why it failed, without the place, or an empty string."""
     kind = place.partition(":")[0]
     try:
         _find_writer(place)(place, anchor)
@@ -165,15 +171,12 @@ def _write_to_place(place: str, anchor: str) -> str:
         # Its text has the whole address.
         why = _("it answered %(status)s") % {"status": error.response.status_code}
     except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        why = str(error)
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     else:
         metrics.ANCHOR_SUCCESS.labels(kind).set_to_current_time()
         return ""
     metrics.ANCHOR_FAILURES.labels(kind).inc()
-    return _("No anchor was written to %(place)s: %(reason)s.") % {
-        "place": describe_place(place),
-        "reason": why,
-    }
+    return why
 
 
 def describe_place(place: str) -> str:

@@ -10,18 +10,20 @@ import uuid
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connection, connections
 from django.db.models.functions import Now
 
 from chatapp.models import Worker
-from chatapp.server.database import in_database
+from chatapp.server.database import in_database, keep_connection
 from mcpconfig.values.version import VERSION
 
 log = logging.getLogger(__name__)
 BEAT_SECONDS = 30.0
 # A process that missed several beats is dead, or its database is away.
 DEAD_AFTER = timedelta(seconds=120)
-# At each of so many beats, a process deletes the rows of dead ones.
+# Until then an admin can see which process has stopped reporting.
+REMOVED_AFTER = timedelta(days=1)
+# At each of so many beats, a process deletes old rows of dead ones.
 BEATS_BETWEEN_REMOVALS = 4
 
 
@@ -41,6 +43,9 @@ class Heartbeat:
         self._count_turns = count_turns
         self._runs_task = runs_task
         self._beats = 0
+        # A beat that was under way when its process ended must not write the row again.
+        self._turn = threading.Lock()
+        self._has_ended = False
 
     def beat(self) -> None:
         busy = {"turns": self._count_turns(), "runs_task": self._runs_task()}
@@ -60,14 +65,21 @@ class Heartbeat:
     def beat_guarded(self) -> None:
         """Beat, unless the database is away: the process works on without its row."""
         try:
-            self.beat()
+            with self._turn:
+                if not self._has_ended:
+                    self.beat()
         except (DatabaseError, InterfaceError) as error:
+            # The next beat starts with a new connection.
+            if not connection.in_atomic_block:
+                connection.close()
             log.warning("The heartbeat waits for the database (%s)", type(error).__name__)
 
     def end(self) -> None:
         """Delete the row of a process that ends."""
         try:
-            Worker.objects.filter(pk=self.id).delete()
+            with self._turn:
+                self._has_ended = True
+                Worker.objects.filter(pk=self.id).delete()
         except (DatabaseError, InterfaceError):
             log.warning("The row of this process is left for others to delete")
 
@@ -87,6 +99,7 @@ class Heartbeat:
         has_ended = threading.Event()
 
         def run() -> None:
+            keep_connection()
             try:
                 self.beat_guarded()
                 while not has_ended.wait(seconds):
@@ -106,5 +119,6 @@ class Heartbeat:
 
 
 def remove_dead() -> int:
-    """Delete the rows of processes that beat no more. Return how many there were."""
-    return Worker.objects.filter(beat_at__lt=Now() - DEAD_AFTER).delete()[0]
+    """Delete the rows of processes that have stopped reporting for a day. Return how many there
+    were."""
+    return Worker.objects.filter(beat_at__lt=Now() - REMOVED_AFTER).delete()[0]

@@ -23,6 +23,7 @@ from chatapp.models import Question, RemoteTask, ToolCall
 from chatapp.server.database import from_now, in_database
 from mcpconfig.models import Service
 from mcpconfig.operations.lazy import tasks
+from mcpconfig.trace import recording
 from mcpconfig.values.errors import OperationError
 from mcpconfig.values.results import InputRequest, TaskReport
 
@@ -95,8 +96,10 @@ async def _poll(task: RemoteTask) -> None:
     if _has_moved(task.tool_call, service):  # a person's answer must not go to another service
         return await in_database(settle_task, task, _build_unknown(MOVED))
     try:
-        answered = await _deliver(task, service)
-        report = await tasks.get_task(service, task.task_id, acting=build_acting(task.tool_call))
+        with recording.use_round(str(task.tool_call_id)):
+            answered = await _deliver(task, service)
+            acting = build_acting(task.tool_call)
+            report = await tasks.get_task(service, task.task_id, acting=acting)
     except OperationError as error:
         await in_database(note_failure, task, error)
     except asyncio.CancelledError:

@@ -62,7 +62,7 @@ class Tool:
 OWN_TITLE = gettext_lazy("Built-in tools")
 # When chats are offered tools that not all of them are.
 OWN_PLACES = {
-    FIND_TOOLS: gettext_lazy("Only if there are more tools than the model is shown."),
+    FIND_TOOLS: gettext_lazy("Only in chats with more tools than fit into one request."),
     **dict.fromkeys(MEMORY_TOOLS, gettext_lazy("Not in temporary chats.")),
     **dict.fromkeys(FILE_TOOLS, gettext_lazy("Only in chats of a project with files.")),
 }

@@ -116,7 +116,7 @@ def download_server_json(
             request, _("Nothing to export. Built-in and private services are not exported.")
         )
         return None
-    pages.note_download(f"server.json: {', '.join(files)}")
+    pages.note_download("server.json", list(files))
     if len(files) == 1:
         [file] = files.values()
         return _make_download(JsonResponse(file, json_dumps_params=JSON_STYLE), "server.json")

@@ -38,6 +38,7 @@ class Lock:
     owner: str = ""
     open_address: str = ""
     is_removed: bool = False
+    is_from_other: bool = False
 
     @property
     def context(self) -> dict[str, object]:
@@ -45,8 +46,9 @@ class Lock:
         return {
             "owner": self.owner,
             "open_address": self.open_address,
-            "lacks_right": not self.open_address and not self.is_removed,
+            "lacks_right": bool(self.owner and not self.open_address),
             "was_removed": self.is_removed,
+            "is_from_other": self.is_from_other,
         }
 
 

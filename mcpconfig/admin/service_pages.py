@@ -3,7 +3,7 @@
 The modules with these pages import this class and not `ServiceAdmin`, which imports them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -64,8 +64,9 @@ class ServicePages(admin.ModelAdmin):
         """Called before an act that changes nothing here, such as a test. Does nothing: the chat,
         which keeps a log, overrides it."""
 
-    def note_download(self, of: str) -> None:
-        """Called before a file with services is sent. Like `note_act`."""
+    def note_download(self, of: str, names: Sequence[str] = ()) -> None:
+        """Called before a file with services is sent: all, or those with these names. Like
+        `note_act`."""
 
     def render_page(
         self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200

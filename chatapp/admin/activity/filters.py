@@ -18,6 +18,13 @@ from mcpconfig.values.numbers import read_number
 SERVER = "server"
 # How many user names the field of the filter offers while somebody types.
 MOST_OFFERED = 300
+# Before the id of a member in links. No user name may have a colon, so none is taken for an id.
+ID_MARK = "id:"
+
+
+def mark_id(pk: int) -> str:
+    """Return what a link to a list has for this member, also one that is no longer there."""
+    return f"{ID_MARK}{pk}"
 
 
 class CallStateFilter(admin.SimpleListFilter):
@@ -74,15 +81,18 @@ class PersonFilter(admin.SimpleListFilter):
         if request.user.has_perm("chatapp.view_member"):
             people = Member.objects.filter(is_active=True).order_by("username")
             self.names = list(people.values_list("username", flat=True)[:MOST_OFFERED])
-        text = (self.value() or "").strip()
+        # PostgreSQL refuses a text with a NUL.
+        text = (self.value() or "").replace("\0", "").strip()
         return [] if not text else self._find(text)
 
     def _find(self, text: str) -> list[tuple[str, str]]:
-        """Find the member by the user name or, from a link, by the id."""
-        member = Member.objects.filter(username=text).first()
-        number = read_number(text)
-        if member is None and number is not None:
-            member = Member.objects.filter(pk=number).first()
+        """Find the member by the id, if a link names one, and else by the user name."""
+        number = None
+        if text.startswith(ID_MARK):
+            number = read_number(text.removeprefix(ID_MARK))
+            member = None if number is None else Member.objects.filter(pk=number).first()
+        else:
+            member = Member.objects.filter(username=text).first()
         if member is not None:
             self.pk, self.typed = member.pk, member.username
             return [(text, member.display_name)]
@@ -90,7 +100,7 @@ class PersonFilter(admin.SimpleListFilter):
         if number is None:
             self.problem = _("No member has the user name “%(name)s”.") % {"name": text}
             return [(text, text)]
-        return [(text, _("Member %(id)s") % {"id": text})]
+        return [(text, _("Member %(id)s") % {"id": number})]
 
     def choices(self, changelist: Any) -> Any:
         """Keep the rest of the address in the form. Choose from all and the chosen member."""

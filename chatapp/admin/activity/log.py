@@ -23,7 +23,7 @@ from mcpconfig.admin.display import format_to_the_second
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import FilteredLookupsMixin, make_open_address
-from .filters import ActorFilter, ConcernedFilter, DateFilter
+from .filters import ActorFilter, ConcernedFilter, DateFilter, mark_id
 from .log_values import (
     TRIALS,
     annotate_searched,
@@ -158,4 +158,6 @@ def _find_open_address(request: HttpRequest, entry: LogEntry) -> str:
 
 def _link_person(name: str, parameter: str, pk: int | None) -> SafeString | str:
     """Return the name as a link to the entries of this person."""
-    return name if pk is None else format_html('<a href="?{}={}">{}</a>', parameter, pk, name)
+    if pk is None:
+        return name
+    return format_html('<a href="?{}={}">{}</a>', parameter, mark_id(pk), name)

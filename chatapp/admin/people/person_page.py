@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.accounts.sessions import list_devices
+from chatapp.admin.activity.filters import mark_id
 from chatapp.admin.activity.turns import name_decider
 from chatapp.admin.badges import EMPTY, render_badge, render_call_state
 from chatapp.models import (
@@ -132,7 +133,9 @@ def show_person(pages: Any, request: HttpRequest, pk: int) -> HttpResponse:
         "facts": list(_list_facts(person)),
         "sections": list(_list_sections(person, reader)),
         "calls": list(_list_calls(person)) if may_view_calls else None,
-        "calls_address": _link(reader, "chatapp.view_toolcall", "toolcall", person=person.pk),
+        "calls_address": _link(
+            reader, "chatapp.view_toolcall", "toolcall", person=mark_id(person.pk)
+        ),
         "rights": describe_rights(person),
         "right_helps": [
             right for right in RIGHTS.values() if person.is_staff and right.name in person.rights
@@ -406,7 +409,7 @@ KINDS = {
             list_rows=_list_allowances,
             permission="chatapp.view_usageofday",
             find_address=lambda person, reader: _link(
-                reader, "chatapp.view_usageofday", "usageofday", person=person.pk
+                reader, "chatapp.view_usageofday", "usageofday", person=mark_id(person.pk)
             ),
         ),
         Kind(

@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -76,7 +77,7 @@ def _end_things(request: HttpRequest, kind: Kind, person: Member, reader: Member
     if count:
         messages.success(request, ending.describe(count))
     else:
-        messages.warning(request, _("It had ended already."))
+        messages.warning(request, _("Already ended. Nothing was changed."))
     if request.POST.get("back") == "person":
         return redirect("admin:chatapp_member_person", person.pk)
     return redirect("admin:chatapp_member_things", person.pk, kind.name)
@@ -103,7 +104,10 @@ def _end_token(person: Member, key: str, _by: Who) -> int:
 
 
 def _revoke_tokens(person: Member, **chosen: Any) -> int:
-    tokens = AccessToken.objects.filter(person=person, revoked_at=None, **chosen)
+    """Revoke the tokens that the page lists: those that have not expired."""
+    tokens = AccessToken.objects.filter(
+        person=person, revoked_at=None, expires_at__gt=timezone.now(), **chosen
+    )
     return sum(access_tokens.revoke(each) for each in tokens.select_related("person"))
 
 

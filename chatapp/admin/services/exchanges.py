@@ -1,7 +1,8 @@
 """The trace in the admin, extended with chats: what a tool call of another person's chat sent and
 received is shown after a reason, as on the page of the call.
 
-Exchanges of checks, trials and background operations belong to no chat and need none.
+Exchanges of checks, trials and background operations belong to no chat and need none. What a
+person read without a tool call, such as a resource for a message, is only for that person.
 """
 
 from dataclasses import dataclass
@@ -24,21 +25,29 @@ from mcpconfig.models import Exchange
 
 # How many tool calls of opened chats, and how many trials, a search for a text looks into.
 SEARCHED_CALLS = 500
+# What a person does in a chat without a tool call, and long tasks recorded without their call.
+CHAT_OPERATIONS = (
+    *("read_resource", "get_prompt", "complete"),
+    *("get_task", "answer_task", "cancel_task"),
+)
 
 admin.site.unregister(Exchange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOfExchange:
-    """The chat that an exchange belongs to. Of a removed one, nobody knows the owner here."""
+    """The chat that an exchange belongs to. It is unknown if the chat was removed, or if there was
+    no tool call. Only the member of the exchange may read it then."""
 
     conversation: Conversation | None
+    had_call: bool = True
 
 
 def find_chat(exchange: Exchange) -> ChatOfExchange | None:
-    """Return the chat whose tool call sent this; None if no chat did. At most two statements."""
+    """Return the chat that sent this; None if no chat did. At most two statements."""
     if not exchange.round_id:
-        return None
+        is_from_chat = exchange.operation in CHAT_OPERATIONS and exchange.person_id is not None
+        return ChatOfExchange(conversation=None, had_call=False) if is_from_chat else None
     calls = ToolCall.objects.select_related("turn__conversation__owner")
     call = find_row(calls, exchange.round_id)
     if call is not None:
@@ -64,18 +73,19 @@ class ChatExchangeAdmin(ExchangeAdmin):
         if found is None or may_read(reader, exchange, found):
             return None
         if found.conversation is None:
-            return Lock(is_removed=True)
+            return Lock(is_removed=found.had_call, is_from_other=not found.had_call)
         owner = found.conversation.owner.username
         if not reader.has_perm(VIEW_CHATS):
             return Lock(owner=owner)
         return Lock(owner=owner, open_address=make_open_address(request, found.conversation.pk))
 
     def limit_searched(self, request: HttpRequest) -> Q:
-        """Leave out the tool calls of chats that this admin may not read now. A search would find
-        out, letter by letter, what their pages hide."""
+        """Leave out what chats sent that this admin may not read now. A search would find out,
+        letter by letter, what their pages hide."""
         reader = cast(Member, request.user)
         rounds = [*_list_opened_calls(reader), *_list_trials()]
-        return Q(round_id="") | Q(person_id=reader.pk) | Q(round_id__in=list(map(str, rounds)))
+        no_chat = Q(round_id="") & (~Q(operation__in=CHAT_OPERATIONS) | Q(person_id=None))
+        return no_chat | Q(person_id=reader.pk) | Q(round_id__in=list(map(str, rounds)))
 
 
 def _list_opened_calls(reader: Member) -> list[UUID]:
@@ -90,7 +100,8 @@ def _list_opened_calls(reader: Member) -> list[UUID]:
     calls = ToolCall.objects.filter(
         turn__conversation__in=list(opened.values_list("conversation_id", flat=True))
     )
-    return list(calls.order_by("-pk").values_list("pk", flat=True)[:SEARCHED_CALLS])
+    newest = calls.order_by("-turn__created_at", "-pk")
+    return list(newest.values_list("pk", flat=True)[:SEARCHED_CALLS])
 
 
 def _list_trials() -> list[UUID]:

@@ -14,7 +14,6 @@ from django.utils.translation import ngettext
 
 from chatapp.admin.badges import render_badge
 from chatapp.admin.policy.tested_saves import SaveRefused, save_with_tests, warn_about_failing
-from chatapp.audit.admin_entries import join_names, log_service_act
 from chatapp.background.jobs import ask_for_opinions
 from chatapp.models import HousePolicy, SecondOpinion
 from chatapp.rendering.hidden_characters import draw_hidden
@@ -111,8 +110,6 @@ def _ask(request: MemberRequest, chosen: list[ToolDefinition]) -> None:
         return
     with transaction.atomic():
         asked = second_opinions.ask(chosen, request.user)
-        if asked:
-            _log(chosen)
         ask_for_opinions(asked)
     if not asked:
         text = _(
@@ -127,13 +124,6 @@ def _ask(request: MemberRequest, chosen: list[ToolDefinition]) -> None:
         len(asked),
     )
     messages.success(request, text % {"model": model, "count": len(asked)})
-
-
-def _log(chosen: list[ToolDefinition]) -> None:
-    """Record for which tools of a service an opinion was requested. Its answer has an entry of its
-    own."""
-    names = sorted(tool.name for tool in chosen)
-    log_service_act(chosen[0].service.name, "opinions asked", tools=join_names(names))
 
 
 def _set_aside(request: MemberRequest, chosen: list[ToolDefinition]) -> None:

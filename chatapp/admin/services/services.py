@@ -3,7 +3,7 @@
 These are manual runs of tools under the policy, and resources and prompts.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from chatapp.admin.policy.tested_saves import (
     save_with_tests,
     warn_about_failing,
 )
-from chatapp.audit.admin_entries import log_download, log_service_act
+from chatapp.audit.admin_entries import join_names, log_download, log_service_act
 from mcpconfig.admin.services import ServiceAdmin
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
@@ -36,8 +36,11 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     def note_act(self, service: Service, act: str) -> None:
         log_service_act(service.name, act)
 
-    def note_download(self, of: str) -> None:
-        log_download(of, "configuration")
+    def note_download(self, of: str, names: Sequence[str] = ()) -> None:
+        if names:
+            log_download(of, "services", services=join_names(names), count=len(names))
+        else:
+            log_download(of, "configuration")
 
     def get_autocomplete_fields(self, request: HttpRequest) -> Any:
         """Let an admin who may view members find the owner by typing. For others, who could find

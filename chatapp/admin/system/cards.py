@@ -27,7 +27,7 @@ from chatapp.admin.overview.needs import find_altered_entry
 from chatapp.admin.overview.running import count_running
 from chatapp.audit.anchors import describe_place
 from chatapp.audit.audit_log import read_end
-from chatapp.audit.last_runs import ANCHOR, BACKUP, load_runs
+from chatapp.audit.last_runs import BACKUP, load_runs, name_anchor
 from chatapp.background.heartbeat import DEAD_AFTER
 from chatapp.background.jobs import KEPT_DAYS
 from chatapp.background.results import is_in_database
@@ -77,6 +77,8 @@ TASKS = {
 }
 LATE = timedelta(minutes=10)
 MOST_WORKERS = 50
+# A backup that is older has probably stopped.
+BACKUP_OVERDUE = timedelta(days=7)
 WORKER_KINDS = {
     Worker.Kind.SERVER: _lazy("Server %(host)s, process %(pid)s"),
     Worker.Kind.TASKS: _lazy("Tasks %(host)s, process %(pid)s"),
@@ -211,7 +213,7 @@ def _list_task_rows() -> Iterator[Row]:
 
 
 def _build_workers() -> Card:
-    """The processes by their heartbeats. One that beats no more is shown until it is removed."""
+    """The processes by their heartbeats. One that has stopped reporting is shown for a day."""
     now = timezone.now()
     return Card(
         name="workers",
@@ -358,6 +360,7 @@ def _build_backups(runs: Mapping[str, LastRun]) -> Card:
             _("Last backup"),
             runs.get(BACKUP),
             _("Run manage.py record_backup at the end of your backup."),
+            BACKUP_OVERDUE,
         ),
         Row(
             name=_("Database"),
@@ -411,10 +414,12 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
         )
     )
     missing = _("The first one is written within this interval.")
-    rows += [
-        _build_run(_("Anchor at %(place)s") % {"place": place}, runs.get(ANCHOR + place), missing)
-        for place in places
-    ]
+    overdue = timedelta(seconds=2 * settings.LOG_ANCHOR_SECONDS)
+    for number, (place, shown) in enumerate(zip(settings.LOG_ANCHORS, places, strict=True), 1):
+        name = _("Anchor at %(place)s") % {"place": shown}
+        if places.count(shown) > 1:
+            name = f"{name} ({number})"
+        rows.append(_build_run(name, runs.get(name_anchor(place)), missing, overdue))
     return Card(
         name="log",
         title=_("Activity log"),
@@ -424,16 +429,19 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
     )
 
 
-def _build_run(name: str, run: LastRun | None, missing: str) -> Row:
-    """Return when something last ran and how it ended."""
+def _build_run(name: str, run: LastRun | None, missing: str, overdue: timedelta) -> Row:
+    """Return when something last ran and how it ended. After `overdue`, a success is too old."""
     if run is None:
         return Row(name=name, value=_("not recorded yet"), note=missing, tone="warn")
+    if not run.problem and run.at < timezone.now() - overdue:
+        note = _("Last success: %(last)s.") % {"last": _write_time(run.at)}
+        return Row(name=name, value=_("overdue"), note=note, tone="warn")
     if not run.problem:
         return Row(name=name, value=_("succeeded"), note=_write_time(run.at), tone="good")
     last = _("never") if run.succeeded_at is None else _write_time(run.succeeded_at)
-    note = _("%(time)s. %(reason)s Last success: %(last)s.") % {
-        "time": _write_time(run.at),
+    note = _("%(reason)s Last attempt: %(time)s. Last success: %(last)s.") % {
         "reason": run.problem,
+        "time": _write_time(run.at),
         "last": last,
     }
     return Row(name=name, value=_("failed"), note=note, tone="bad")

@@ -83,7 +83,6 @@ ADMIN_ACTS = {
     "retried": gettext_lazy("Retried by hand."),
     "tools fetched": gettext_lazy("Its tools were fetched."),
     "tools read again": gettext_lazy("Its tools were read again before it is added."),
-    "opinions asked": gettext_lazy("A second opinion was requested for: %(tools)s."),
     "resource read": gettext_lazy("A resource was read."),
     "prompt read": gettext_lazy("A prompt was read."),
     "draft discarded": gettext_lazy("The draft was discarded."),
@@ -92,6 +91,7 @@ ADMIN_ACTS = {
     "servers searched": gettext_lazy("Model servers on this machine were searched for."),
     "sent": gettext_lazy("Sent."),
     "configuration": gettext_lazy("The configuration of services, without secrets."),
+    "services": gettext_lazy("%(services)s (%(count)s in total), without secrets."),
     "evidence": gettext_lazy("The evidence of a chat."),
 }
 DRAFT_ACTS = {

@@ -28,6 +28,7 @@ from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.service_reads import run_operation
 from mcpconfig.models import Service
 from mcpconfig.operations.lazy import reading
+from mcpconfig.trace import recording
 from mcpconfig.values.acting import Acting
 from mcpconfig.values.errors import OperationError
 
@@ -117,7 +118,8 @@ def open_link(request: MemberRequest, call_id: uuid.UUID, index: int) -> HttpRes
     if service is None:
         return _render_not_opened(request, _build_gone())
     acting = Acting.of(request.user, call.turn.conversation_id)
-    found = run_operation(reading.read_resource, service, uri, acting=acting)
+    with recording.use_round(str(call.pk)):
+        found = run_operation(reading.read_resource, service, uri, acting=acting)
     if isinstance(found, OperationError):
         return _render_not_opened(request, found)
     name = str(block.get("title") or block.get("name") or uri)

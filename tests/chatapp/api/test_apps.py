@@ -19,7 +19,7 @@ from chatapp.models import App, AppContents, Approval, Member, Permit, ToolCall,
 from chatapp.people.refused import Refused
 from chatapp.server.database import in_database
 from chatapp.tools.catalogue import build_catalogue
-from mcpconfig.models import Service, ToolSetting
+from mcpconfig.models import Exchange, Service, ToolSetting
 from mcpconfig.operations.tool_listing import fetch_tools
 from mcpconfig.services.tool_definitions import confirm_tools
 from mcpconfig.values.errors import OperationError
@@ -258,6 +258,8 @@ async def test_an_app_is_read_once_and_stays_as_it_was_shown(
 ) -> None:
     shown = await shown_in(runtime, turn)
     first = await in_database(apps.read_app, get_owner(turn), shown)
+    read = Exchange.objects.filter(operation="read_resource").values_list("round_id", flat=True)
+    assert set(await in_database(list, read)) == {str(shown.pk)}
     served.arrivals.clear()
     again = await in_database(apps.read_app, get_owner(turn), shown)
     assert first.contents.html == again.contents.html == "<p>One"

@@ -10,7 +10,13 @@ from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.background.heartbeat import BEAT_SECONDS, DEAD_AFTER, Heartbeat, remove_dead
+from chatapp.background.heartbeat import (
+    BEAT_SECONDS,
+    DEAD_AFTER,
+    REMOVED_AFTER,
+    Heartbeat,
+    remove_dead,
+)
 from chatapp.models import Worker
 from chatapp.server.database import close_threads
 from mcpconfig.values.version import VERSION
@@ -61,16 +67,17 @@ def test_a_beat_is_one_statement_most_of_the_time() -> None:
 def test_rows_of_the_dead_are_removed_by_the_others() -> None:
     dead, living = Heartbeat(Worker.Kind.SERVER), Heartbeat(Worker.Kind.SERVER)
     dead.beat()
-    age(dead, DEAD_AFTER.total_seconds() + 1)
+    age(dead, REMOVED_AFTER.total_seconds() + 1)
     living.beat()
     assert list(Worker.objects.values_list("pk", flat=True)) == [living.id]
 
 
 @pytest.mark.django_db
-def test_a_process_that_missed_a_beat_keeps_its_row() -> None:
+@pytest.mark.parametrize("seconds", [2 * BEAT_SECONDS, 10 * DEAD_AFTER.total_seconds()])
+def test_a_process_that_stopped_reporting_is_shown_for_a_day(seconds: float) -> None:
     late = Heartbeat(Worker.Kind.SERVER)
     late.beat()
-    age(late, 2 * BEAT_SECONDS)
+    age(late, seconds)
     assert remove_dead() == 0
 
 
@@ -84,11 +91,48 @@ def test_a_row_that_others_removed_comes_back() -> None:
     assert Worker.objects.get().pk == heartbeat.id
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_process_works_on_while_its_database_is_away() -> None:
     def fail() -> int:
         raise OperationalError("away")
 
+    connection.ensure_connection()
     Heartbeat(Worker.Kind.SERVER, count_turns=fail).beat_guarded()
+    # The next beat starts with a new one.
+    assert connection.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_that_lost_its_connection_reports_again() -> None:
+    kept: list[bool] = []
+    again = threading.Event()
+
+    def lose() -> bool:
+        if kept and connection.connection is not None:
+            again.set()
+        elif connection.connection is not None:
+            kept.append(getattr(connection, "is_kept", False))
+            if connection.vendor == "sqlite":
+                raise OperationalError("gone")
+            connection.connection.close()
+        return False
+
+    stop = Heartbeat(Worker.Kind.TASKS, runs_task=lose).start_thread(0.01)
+    try:
+        assert again.wait(20)
+    finally:
+        stop()
+    assert kept == [True]  # such a connection is not one of those that requests wait for
+    assert not Worker.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_process_that_ended_writes_no_row_again() -> None:
+    heartbeat = Heartbeat(Worker.Kind.SERVER)
+    heartbeat.beat_guarded()
+    heartbeat.end()
+    heartbeat.beat_guarded()
+    assert not Worker.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

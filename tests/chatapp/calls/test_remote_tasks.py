@@ -16,7 +16,7 @@ from chatapp.conversations.turn_events import list_waiting
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.models import Member, RemoteTask, ToolCall, Turn
 from chatapp.server.database import in_database
-from mcpconfig.models import Service
+from mcpconfig.models import Exchange, Service
 from tests import scripted
 from tests.peers.errands import Errands, application
 from tests.peers.serving import Served
@@ -52,6 +52,8 @@ async def test_the_turn_is_parked_and_goes_on_with_the_result(
     assert call.content[0]["text"] == "Bread and milk."
     assert read_last_outcome() == "Bread and milk."
     assert len(errands.tasks) == 1
+    polls = Exchange.objects.filter(operation="get_task").values_list("round_id", flat=True)
+    assert set(await in_database(list, polls)) == {str(call.pk)}
 
 
 async def test_nobody_asks_before_the_services_own_pace(

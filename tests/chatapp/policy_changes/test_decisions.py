@@ -67,8 +67,10 @@ def state_of(change: PolicyChange) -> str:
 
 
 def kinds() -> list[str]:
+    """The decisions in the log, without the steps of the draft."""
     rows = LogEntry.objects.filter(kind__startswith="policy_change").order_by("position")
-    return [kind.removeprefix("policy_change.") for kind in rows.values_list("kind", flat=True)]
+    kinds = [kind.removeprefix("policy_change.") for kind in rows.values_list("kind", flat=True)]
+    return [kind for kind in kinds if kind != "drafted"]
 
 
 def stored() -> list[Any]:

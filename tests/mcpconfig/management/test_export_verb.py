@@ -9,7 +9,9 @@ from zipfile import ZipFile
 import pytest
 from django.test import Client
 
-from chatapp.models import Member
+from chatapp.audit.admin_entries import MOST_NAMES
+from chatapp.models import LogEntry, Member
+from chatapp.rendering.pages.log import build_line
 from mcpconfig.models import Credential, Service
 from mcpconfig.secrets import credentials
 from tests.mcp_command import Ran
@@ -106,6 +108,14 @@ def test_a_server_json_holds_no_secret_and_can_be_imported_again(
         assert list(sent.values()) in ([CANARY], [f"Bearer {CANARY}"])
 
 
+def test_the_log_has_whole_names_of_the_services_and_their_count(admin_client: Client) -> None:
+    names = [f"service-{'x' * 40}-{number:02}" for number in range(MOST_NAMES + 5)]
+    chosen(admin_client, *(Service.objects.create(name=name, url=URL) for name in names))
+    data = json.loads(LogEntry.objects.get(kind=LogEntry.Kind.DOWNLOADED).data)
+    assert data["count"] == len(names)
+    assert data["services"] == f"{', '.join(names[:MOST_NAMES])}, …"
+
+
 def test_several_server_json_come_packed_and_what_is_a_persons_own_stays_theirs(
     admin_client: Client, owner: Member
 ) -> None:
@@ -115,5 +125,7 @@ def test_several_server_json_come_packed_and_what_is_a_persons_own_stays_theirs(
     with ZipFile(BytesIO(chosen(admin_client, one, two, own, inner).content)) as archive:
         assert archive.namelist() == ["one/server.json", "two/server.json"]
         assert json.loads(archive.read("two/server.json"))["remotes"][0]["url"] == URL
+    entry = LogEntry.objects.get(kind=LogEntry.Kind.DOWNLOADED)
+    assert build_line(entry).said == "one, two (2 in total), without secrets."
     assert chosen(admin_client, own, inner).status_code == 302
     assert "no service “own” to export" in Ran("export", "--service", "own").err

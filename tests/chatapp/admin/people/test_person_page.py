@@ -290,6 +290,19 @@ def test_the_pages_cost_the_same_however_much_there_is(
         assert admin_client.get(things_of(rich, kind)).status_code == 200
 
 
+def test_expired_tokens_are_not_revoked_with_all(admin_client: Client, rich: Member) -> None:
+    """The page does not list them."""
+    expired = AccessToken.objects.filter(person=rich)[0]
+    AccessToken.objects.filter(pk=expired.pk).update(
+        expires_at=timezone.now() - timedelta(minutes=1)
+    )
+    answer = admin_client.post(things_of(rich, "tokens"), {"end": "all"}, follow=True)
+    assert "Revoked 7 tokens." in answer.content.decode()
+    admin_client.post(things_of(rich, "tokens"), {"end": str(expired.pk)})
+    expired.refresh_from_db()
+    assert expired.revoked_at is None
+
+
 @pytest.mark.parametrize("kind", ENDED)
 def test_an_admin_ends_one_and_then_all_and_both_are_logged(
     admin_client: Client, admin: Member, rich: Member, kind: str
@@ -301,7 +314,7 @@ def test_an_admin_ends_one_and_then_all_and_both_are_logged(
     assert answer["Location"] == address_of(rich)
     assert count_left(rich, kind) == there - 1
     again = admin_client.post(things_of(rich, kind), form, follow=True)
-    assert "It had ended already." in again.content.decode()
+    assert "Already ended. Nothing was changed." in again.content.decode()
     admin_client.post(things_of(rich, kind), {"end": "all"})
     assert count_left(rich, kind) == 0
     entries = list_entries(kind)

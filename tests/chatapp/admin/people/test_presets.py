@@ -90,5 +90,5 @@ def test_no_private_text_can_be_guessed(
     admin_client: Client, owner: Member, kind: str, guess: str
 ) -> None:
     address = f"/admin/chatapp/{kind}/"
-    assert admin_client.get(f"{address}?person={owner.pk}").status_code == 200
+    assert admin_client.get(f"{address}?person=id:{owner.pk}").status_code == 200
     assert admin_client.get(f"{address}?{guess}").status_code == 400

@@ -8,6 +8,8 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from chatapp.admin.services import exchanges
+from chatapp.admin.services.exchanges import CHAT_OPERATIONS
 from chatapp.audit import chat_access
 from chatapp.models import LogEntry, Member, ToolCall, Trial
 from mcpconfig.models import Exchange, Service, ToolDefinition
@@ -120,6 +122,44 @@ def test_exchanges_of_a_removed_chat_stay_hidden(
     for address in list_pages(kept):
         page = read(admin_client, address)
         assert MARK not in page and "was removed with its chat" in page
+
+
+@pytest.mark.parametrize("operation", CHAT_OPERATIONS)
+def test_what_a_member_read_without_a_tool_call_cannot_be_opened(
+    admin_client: Client, owner: Member, service: Service, operation: str
+) -> None:
+    kept = trace(service, operation=operation, person_id=owner.pk)
+    for address in list_pages(kept):
+        page = read(admin_client, address)
+        assert MARK not in page and "may belong to another member’s chat" in page
+        assert "Show the values" not in page
+    assert read(admin_client, f"{LIST}?said={MARK}").count("field-moment") == 0
+
+
+@pytest.mark.parametrize("operation", CHAT_OPERATIONS)
+def test_own_reads_and_those_of_no_member_need_no_reason(
+    admin: Member, admin_client: Client, service: Service, operation: str
+) -> None:
+    for person_id in (admin.pk, None):
+        for address in list_pages(trace(service, operation=operation, person_id=person_id)):
+            assert MARK in read(admin_client, address)
+    assert read(admin_client, f"{LIST}?said={MARK}").count("field-moment") == 2
+
+
+def test_a_search_looks_into_the_newest_calls_of_an_opened_chat(
+    admin: Member,
+    admin_client: Client,
+    owner: Member,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exchanges, "SEARCHED_CALLS", 1)
+    turns = rows.turns_of_chat(owner, 8)
+    for number, turn in enumerate(turns):
+        trace(service, rows.call(turn, {}).pk, person_id=owner.pk, tool=f"tool_{number}")
+    chat_access.open_chat(admin, turns[0].conversation_id, "A complaint.")
+    page = read(admin_client, f"{LIST}?said={MARK}")
+    assert page.count("field-moment") == 1 and "<code>tool_7</code>" in page
 
 
 def test_no_search_finds_what_is_hidden(

@@ -17,9 +17,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatapp.admin.system.cards import TASKS
-from chatapp.audit import anchors
+from chatapp.audit import anchors, last_runs
 from chatapp.background.schedule import RECURRING
-from chatapp.models import LogEntry, Member, TaskSchedule, Worker
+from chatapp.models import LastRun, LogEntry, Member, TaskSchedule, Worker
 from chatapp.server.environment import Environment
 from mcpconfig.models import Service
 from mcpconfig.secrets import credentials, encryption
@@ -206,7 +206,40 @@ def test_the_page_says_when_a_backup_last_ran_and_how_it_ended(admin_client: Cli
     call_command("record_backup", failed="The disk is full.")
     page = read(admin_client, "/admin/system/")
     assert "Last backup failed" in page
-    assert "The disk is full. Last success:" in page and "Last success: never" not in page
+    assert "The disk is full. Last attempt:" in page and "Last success: never" not in page
+    call_command("record_backup", failed="no space left\non device")
+    assert "No space left on device. Last attempt:" in read(admin_client, "/admin/system/")
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "seconds"),
+    [
+        (last_runs.BACKUP, "Last backup", 7 * 24 * 3_600),
+        (last_runs.name_anchor("stdout"), "Anchor at stdout", 2 * 600),
+    ],
+)
+def test_a_backup_or_an_anchor_that_stopped_is_overdue(
+    admin_client: Client, settings: LazySettings, name: str, title: str, seconds: int
+) -> None:
+    settings.LOG_ANCHORS, settings.LOG_ANCHOR_SECONDS = ["stdout"], 600
+    last_runs.record_run(name)
+    for age, shown in ((seconds - 60, "succeeded"), (seconds + 60, "overdue Last success:")):
+        at = timezone.now() - timedelta(seconds=age)
+        LastRun.objects.update(at=at, succeeded_at=at)
+        assert f"{title} {shown}" in read(admin_client, "/admin/system/")
+
+
+def test_two_anchors_at_one_host_have_a_row_each(
+    admin_client: Client, settings: LazySettings
+) -> None:
+    places = [f"https://safe.example/{part}" for part in ("one-secret", "other-secret")]
+    settings.LOG_ANCHORS = places
+    last_runs.record_anchor(places[0], "")
+    last_runs.record_anchor(places[1], "It was full.")
+    page = read(admin_client, "/admin/system/")
+    assert "Anchor at https://safe.example (1) succeeded" in page
+    assert "Anchor at https://safe.example (2) failed" in page
+    assert "secret" not in " ".join(LastRun.objects.values_list("name", flat=True))
 
 
 def test_the_page_says_when_each_anchor_was_written_and_how_it_ended(
@@ -218,4 +251,5 @@ def test_the_page_says_when_each_anchor_was_written_and_how_it_ended(
     anchors.write_anchor(anchors.make_anchor())
     page = read(admin_client, "/admin/system/")
     assert f"Anchor at {good} succeeded" in page
-    assert f"Anchor at {bad} failed" in page and "Last success: never" in page
+    assert f"Anchor at {bad} failed No such file or directory. Last attempt:" in page
+    assert "Last success: never." in page

@@ -204,7 +204,8 @@ def test_an_opened_link_leaves_a_trace_and_can_be_attached(
     file = Attachment.objects.get()
     assert (file.uri, file.name, file.part) == ("room://notice", "Notice", None)
     assert fragment.one("input", name="chosen")["value"] == str(file.pk)
-    assert Exchange.objects.filter(service=link.service, operation="read_resource").exists()
+    read = Exchange.objects.filter(service=link.service, operation="read_resource")
+    assert set(read.values_list("round_id", flat=True)) == {str(link.pk)}
 
 
 def test_without_htmx_an_opened_link_is_a_page(owner_client: Client, link: ToolCall) -> None:
