@@ -17,6 +17,7 @@ from chatapp.models import (
     Allowance,
     ChatModel,
     Consent,
+    EmbeddingSettings,
     HousePolicy,
     LogEntry,
     Member,
@@ -156,7 +157,7 @@ CHANGED_MODELS: dict[str, tuple[type[Model], ...]] = {
     Kind.POLICY: (PolicyRule, HousePolicy, ToolLimit, PolicyTest, SecondSignature, StandIn),
     Kind.SERVICE: (Service, Credential, IdentityProvider),
     Kind.TOOL: (ToolSetting,),
-    Kind.MODELS: (ModelProvider, ChatModel, Allowance),
+    Kind.MODELS: (ModelProvider, ChatModel, Allowance, EmbeddingSettings),
     Kind.MEMBER: (Member, Group),
     Kind.NOTIFICATIONS: (Webhook,),
 }

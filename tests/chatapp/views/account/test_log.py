@@ -114,6 +114,11 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     Kind.OFF_BOARDED: {"act": "finished"},
     Kind.ATTENTION_CHECK: {"act": "placed"},
     Kind.INVITED: {"act": "revoked"},
+    Kind.SERVICE_CHECKED: {"act": "tested"},
+    Kind.MODELS_CHECKED: {"act": "account checked"},
+    Kind.NOTIFICATIONS_TESTED: {"act": "sent"},
+    Kind.DOWNLOADED: {"act": "tested"},
+    Kind.CHANGE_DRAFTED: {"act": "started"},
     Kind.SECRETS_ROTATED: {"rotated": 1, "were_current": 2},
     Kind.PARAMETERS: {"changed": {"temperature": {"before": None, "after": 1.0}}},
 }
