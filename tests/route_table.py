@@ -460,6 +460,7 @@ ADMIN_PAGES: dict[str, Mapping[str, str]] = {
     "chatapp_modelprovider_answer": PROVIDER,
     "chatapp_modelprovider_connect": {},
     "chatapp_modelprovider_connect_draft": {"draft_id": "provider_draft"},
+    "chatapp_embeddingsettings_test": {},
     "hide_need": {},
     "find": {},
     "policy_simulator": {},

@@ -35,6 +35,7 @@ from chatapp.models import (
     Conversation,
     DirectoryGroup,
     DirectoryToken,
+    EmbeddingSettings,
     Guidance,
     HousePolicy,
     Invitation,
@@ -140,6 +141,7 @@ def build_world(owner: Member, stranger: Member, admin: Member) -> World:
     _directory_token, directory_text = directory.create_token("Entra")
     directory_group = DirectoryGroup.objects.create(display_name=MARK)
     HousePolicy(lets_add_services=True).save()
+    EmbeddingSettings(dimensions=256).save()
     token, text = access_tokens.create(owner, name=MARK, scopes=("tools", "chat"), days=7)
     _mcp_token, mcp_text = access_tokens.create(owner, name=MARK, scopes=("mcp",), days=7)
     _other, stranger_text = access_tokens.create(

@@ -33,6 +33,8 @@ from chatapp.models import (
     Allowance,
     Assistant,
     ChatModel,
+    Consent,
+    EmbeddingSettings,
     HousePolicy,
     Invitation,
     LogEntry,
@@ -160,6 +162,22 @@ def let_opinions_be_asked(world: World) -> dict[str, Any]:
     return choose_tool(world)
 
 
+def choose_embeddings(_world: World) -> dict[str, Any]:
+    """A model that no server is asked for."""
+    EmbeddingSettings.objects.update(model="demo:assistant")
+    return {}
+
+
+def end_permission(world: World) -> dict[str, Any]:
+    given = Consent.objects.create(
+        person_id=world.ids["member"],
+        service_id=world.ids["service"],
+        scope="service",
+        definitions={},
+    )
+    return {"end": str(given.pk)}
+
+
 def end_grant(world: World) -> dict[str, Any]:
     service = Service.objects.get(pk=world.ids["service"])
     grant = OAuthGrant.objects.create(
@@ -264,6 +282,7 @@ ACTS = (
     ),
     Act(page=PROVIDERS("connect_draft"), kind=Kind.MODELS_CHECKED, button="act=discard"),
     Act(page=PROVIDERS("answer"), kind=Kind.MODEL_TESTED, form=sent(sample_model="small")),
+    Act(page="chatapp_embeddingsettings_test", kind=Kind.MODEL_TESTED, form=choose_embeddings),
     # Policy
     decision("describe", Kind.CHANGE_DRAFTED, title="Other", reason=""),
     decision("remove", Kind.CHANGE_DRAFTED),
@@ -282,6 +301,7 @@ ACTS = (
     ),
     # People
     Act(page="chatapp_member_off_board", kind=Kind.OFF_BOARDED, form=sent(chats="keep")),
+    Act(page="chatapp_member_things", kind=Kind.CONSENT_REVOKED, form=end_permission),
     Act(page="auth_user_password_change", kind=Kind.MEMBER, form=new_password),
     Act(page="password_change", kind=Kind.MEMBER, form=own_password),
     # Chats
@@ -401,6 +421,7 @@ FORMS: dict[type[Model], Form] = {
     ToolLimit: Form(
         kind=Kind.POLICY, add=lambda _world: {"tool": "x", "calls": 3}, change={"calls": 4}
     ),
+    EmbeddingSettings: Form(kind=Kind.MODELS, add=None, change={"dimensions": 512}),
     HousePolicy: Form(kind=Kind.POLICY, add=None, change={"consent_days": 12}),
     PolicyTest: Form(kind=Kind.POLICY, add=of_service, change={"name": "Other"}),
     SecondSignature: Form(
@@ -597,7 +618,7 @@ def list_standard_acts(
 
 
 def may_delete(model: type[Model]) -> bool:
-    return model not in (Invitation, HousePolicy, PolicyChange)
+    return model not in (EmbeddingSettings, HousePolicy, Invitation, PolicyChange)
 
 
 def list_models() -> list[type[Model]]:

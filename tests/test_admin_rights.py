@@ -63,6 +63,7 @@ OWN_PAGES: dict[str, set[str]] = {
     "models": {
         *(f"chatapp_modelprovider_{name}" for name in ("tools", "look", "add_server", "test")),
         *("chatapp_modelprovider_fetch", "chatapp_modelprovider_answer"),
+        "chatapp_embeddingsettings_test",
         "mcpconfig_service_export",
     },
     "system": {"checks", "system", "system_settings", "system_keys"},
