@@ -62,7 +62,7 @@ class ServiceAdmin(ServicePages):
     inlines = (ToolSettingInline,)
     readonly_fields = (
         "state",
-        "last_failure",
+        "failure_text",
         "next_try",
         "last_success_at",
         "detected_transport",
@@ -187,7 +187,7 @@ class ServiceAdmin(ServicePages):
         return health.describe_next_try(service)
 
     @admin.display(description=_lazy("Last failure"))
-    def last_failure(self, service: Service) -> str:
+    def failure_text(self, service: Service) -> str:
         return health.describe_last_failure(service)
 
     @admin.display(description=_lazy("Tools"), ordering="tool_count")
