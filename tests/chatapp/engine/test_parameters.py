@@ -192,7 +192,7 @@ def test_an_assistant_is_saved_shown_and_logged_with_them(
     assert json.loads(entry.data)["of"] == "assistant Steady"
 
 
-NOT_SENT = "The chosen model sets its own temperature, so it is not sent."
+NOT_SENT = "The chosen model sets its own temperature, so this value is not sent."
 
 
 def test_the_forms_say_that_a_model_takes_no_temperature(
