@@ -287,7 +287,7 @@ async def test_values_that_cannot_be_read_mark_nothing(
     _, fetch = await list_calls(runtime, turn, READ, FETCH)
     assert await in_database(find_copied_values, [fetch]) == {fetch.pk: {"url": "read_page (web)"}}
     fetch.arguments = "7"
-    assert await in_database(find_copied_values, [fetch]) == {fetch.pk: {}}
+    assert await in_database(find_copied_values, [fetch]) == {fetch.pk: None}
     assert "could not be found" in caplog.text
 
 
