@@ -73,6 +73,8 @@ OWN_PAGES: dict[str, set[str]] = {
         *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_export"),
     },
 }
+# An auditor may download these, and the log has each download.
+DOWNLOADS = {"mcpconfig_service_export", "export_chosen"}
 # Pages that lead to others, after a check of their own.
 GENERAL = {"app_list", "autocomplete", "view_on_site"}
 # Pages that some things never have, whatever the right.
@@ -162,7 +164,8 @@ def failures_of_an_auditor(world: World, part: str = "") -> list[str]:
                 continue
             for data in ({}, {"post": "yes", "_save": "1", "reason": "x", "chats": "keep"}):
                 client.post(address, data)
-                failures += writes(watch, f"POST {address} ({name})")
+                found = writes(watch, f"POST {address} ({name})")
+                failures += [] if name in DOWNLOADS and is_entry_only(found) else found
         for model in django_admin.site._registry:
             row = model._base_manager.first()
             meta = model._meta
@@ -176,8 +179,13 @@ def failures_of_an_auditor(world: World, part: str = "") -> list[str]:
                     "post": "yes",
                 }
                 client.post(address, form)
-                failures += writes(watch, f"{action} on {address}")
+                found = writes(watch, f"{action} on {address}")
+                failures += [] if action in DOWNLOADS and is_entry_only(found) else found
     return failures
+
+
+def is_entry_only(found: list[str]) -> bool:
+    return all(each.endswith("changes chatapp.LogEntry") for each in found)
 
 
 @pytest.mark.parametrize("right", list(RIGHTS))
