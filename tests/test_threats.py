@@ -18,8 +18,9 @@ DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 
 # What a reference to a numbered list outside of the project looks like: in prose, as a value, and
 # at the beginning of the name of a test.
-CODE = re.compile(r"\b[ABFKP]\d{1,2}\b|\bDESIGN\b|\b[Pp]romises? \d")
-CODE_AS_VALUE = re.compile(r"[ABFK]\d{1,2}")
+# F2 is a key.
+CODE = re.compile(r"\b(?!F2\b)[ABFKP]\d{1,2}\b|\bDESIGN\b|\b[Pp]romises? \d")
+CODE_AS_VALUE = re.compile(r"(?!F2)[ABFK]\d{1,2}")
 CODE_IN_NAME = re.compile(r"test_[abfk]\d{1,2}_\w+")
 TEMPLATE_COMMENT = re.compile(r"\{#.*?#\}|\{% comment.*?endcomment %\}|<!--.*?-->", re.DOTALL)
 
