@@ -65,9 +65,17 @@ def test_messages_are_split_at_punctuation_on_both_databases(
         assert marked.count("<mark>") >= len(found.words), text
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="the index of PostgreSQL")
 def test_an_index_of_an_earlier_version_is_built_again_and_used(owner: Member) -> None:
+    """SQLite has split words at punctuation from the beginning, so it builds nothing again."""
     add_chat(owner, "Chat", "Set foo_bar.baz first.")
+    if connection.vendor == "postgresql":
+        build_earlier_index_again()
+    else:
+        search_index.rebuild(connection)
+    assert find(owner, "baz") == {"Chat": ["Set foo_bar.baz first."]}
+
+
+def build_earlier_index_again() -> None:
     with connection.cursor() as cursor:
         search_index.remove(connection)
         earlier = "to_tsvector('simple', left(chatapp_part.text, 200000))"
@@ -78,7 +86,6 @@ def test_an_index_of_an_earlier_version_is_built_again_and_used(owner: Member) -
         plan = Part.objects.filter(search_index.match_words(["baz"])).explain()
         cursor.execute("RESET enable_seqscan")
     assert name in plan
-    assert find(owner, "baz") == {"Chat": ["Set foo_bar.baz first."]}
 
 
 def test_a_title_is_found_without_a_message(owner: Member) -> None:
