@@ -9,7 +9,7 @@ from mcpconfig.management.database import list_pending_migrations
 
 # The database of the fast tests is not made by migrations.
 pytestmark = [pytest.mark.gate, pytest.mark.django_db(transaction=True)]
-LAST = ("mcpconfig", "0021_admin_indexes")
+LAST = ("mcpconfig", "0023_last_failure_and_capabilities")
 
 
 def test_of_a_database_that_is_up_to_date_no_migration_is_loaded(
