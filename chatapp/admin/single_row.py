@@ -38,8 +38,8 @@ class SingleRowMixin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        title = str(self.model.current())
-        context = {"title": title, "subtitle": None, **(extra_context or {})}
+        # The name of a row that is not read: all rows of the model have it.
+        context = {"title": str(self.model()), "subtitle": None, **(extra_context or {})}
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 

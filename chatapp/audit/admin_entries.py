@@ -26,6 +26,11 @@ def log_service_act(service: str, act: str, **more: Any) -> None:
     log_act(Kind.SERVICE_CHECKED, f"service {service}", act, **more)
 
 
+def log_model_test(model_id: str, by: Who) -> None:
+    """Log that a model is asked for a short answer or a vector, to see that it works."""
+    audit_log.append([AuditEvent(kind=Kind.MODEL_TESTED, data={"of": model_id}, actor=by)])
+
+
 def log_download(
     of: str,
     act: str,

@@ -48,14 +48,16 @@ def mark_shown(cards: Iterable[tuple[ToolCall, CallFacts]]) -> None:
 
 def show_rows(piles: Iterable[WaitingGroup]) -> dict[uuid.UUID, CallFacts]:
     """Return what the rows of the inbox need to be decided there, and store that those with buttons
-    are shown."""
+    are shown. Each frame of the list comes here, and only a row that is new is looked at."""
     groups = list(piles)
     facts = load_row_facts(groups)
     shown = [
         each.call
         for group in groups
         for each in group.waiting
-        if each.call.pk in facts and build_row_decision(each.call, facts[each.call.pk])
+        if each.call.pk in facts
+        and _is_new(each.call.approval)
+        and build_row_decision(each.call, facts[each.call.pk])
     ]
     mark_shown((call, facts[call.pk]) for call in shown if not call._state.adding)
     # The call of an attention check is never stored.

@@ -239,9 +239,7 @@ def _store(embedder: Embedder, batch: _Batch, vectors: Sequence[tuple[float, ...
         unique_fields=["passage"],
         update_fields=["version", "signs", "numbers"],
     )
-    EmbeddingProgress.objects.filter(pk=1).update(
-        problem="", raw="", failures=0, failed_at=None, retry_at=None
-    )
+    forget_failure()
     return True
 
 
@@ -269,8 +267,9 @@ def _store_failure(error: ProviderError, embedder: Embedder | None) -> None:
 
 
 # --- the settings --------------------------------------------------------------------------------
-def begin_version() -> None:
-    """Forget the last failure and the wait after it, because an admin changed the model."""
+def forget_failure() -> None:
+    """Forget the last failure and the wait after it: a request succeeded, or an admin changed the
+    model."""
     EmbeddingProgress.objects.filter(pk=1).update(
         problem="", raw="", failures=0, failed_at=None, retry_at=None
     )

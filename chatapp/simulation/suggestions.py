@@ -187,7 +187,7 @@ def _count_answers(since: datetime) -> dict[Key, _Asked]:
         asked = found.setdefault((service, tool, risk), _Asked(service=title or name))
         if approved or others:
             asked.by_person[person] = _Answers(approved=approved, others=others)
-    # Most tools have too few approvals, whoever gave them.
+    # Leave out the tools that have too few approvals even from all people together.
     return {key: each for key, each in found.items() if _is_enough(each.by_person.values())}
 
 

@@ -20,8 +20,8 @@ from django.utils.translation import ngettext
 
 from chatapp.admin.adding import describe_blocking, list_groups
 from chatapp.audit import audit_log
-from chatapp.audit.admin_entries import log_act, name_host
-from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.audit.admin_entries import log_act, log_model_test, name_host
+from chatapp.audit.audit_log import Who
 from chatapp.models import Member, ModelProvider, ProviderDraft
 from chatapp.models.model_provider import is_model_name
 from chatapp.providers.access import provider_check, provider_drafts
@@ -137,9 +137,8 @@ def _stream_answer(
         account = provider_drafts.build_draft_account(draft, form.cleaned_data["headers"])
     except ProviderError as error:
         return refuse(problem=error.message)
-    tested = {"of": f"{draft.typed['slug'] or draft.typed['kind']}:{model}"}
-    actor = Who.of(cast(Member, request.user))
-    audit_log.append([AuditEvent(kind=audit_log.Kind.MODEL_TESTED, data=tested, actor=actor)])
+    prefix = draft.typed["slug"] or draft.typed["kind"]
+    log_model_test(f"{prefix}:{model}", Who.of(cast(Member, request.user)))
     context = {
         **pages.admin_site.each_context(request),
         "opts": pages.opts,

@@ -2,7 +2,6 @@
 test."""
 
 import time
-from functools import partial
 from typing import Any, cast
 
 from asgiref.sync import async_to_sync
@@ -23,8 +22,8 @@ from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_POST
 
 from chatapp.admin.single_row import SingleRowMixin
-from chatapp.audit import audit_log
-from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.audit.admin_entries import log_model_test
+from chatapp.audit.audit_log import Who
 from chatapp.background import jobs
 from chatapp.models import EmbeddingProgress, EmbeddingSettings, Member, ModelProvider
 from chatapp.projects import vectors
@@ -123,9 +122,9 @@ class EmbeddingSettingsAdmin(SingleRowMixin, admin.ModelAdmin):
         super().save_model(request, obj, form, change)
         if not MEANING_FIELDS & set(form.changed_data):
             return
-        vectors.begin_version()
+        vectors.forget_failure()
         if obj.model:
-            transaction.on_commit(partial(jobs.make_missing_vectors.enqueue))
+            transaction.on_commit(jobs.make_missing_vectors.enqueue)
         else:
             vectors.remove_all()
 
@@ -142,10 +141,7 @@ class EmbeddingSettingsAdmin(SingleRowMixin, admin.ModelAdmin):
         if not claim_look(person):
             messages.error(request, str(TOO_OFTEN))
             return back
-        event = AuditEvent(
-            kind=audit_log.Kind.MODEL_TESTED, data={"of": stored.model}, actor=Who.of(person)
-        )
-        audit_log.append([event])
+        log_model_test(stored.model, Who.of(person))
         _report_test(request, stored, person)
         return back
 

@@ -24,8 +24,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatapp.admin.adding import list_groups
 from chatapp.audit import audit_log
-from chatapp.audit.admin_entries import log_act
-from chatapp.audit.audit_log import AuditEvent, Who
+from chatapp.audit.admin_entries import log_act, log_model_test
+from chatapp.audit.audit_log import Who
 from chatapp.models import ChatModel, Member, ModelProvider
 from chatapp.models.model_provider import is_model_name
 from chatapp.providers.access import fetched_models, local_servers
@@ -242,10 +242,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
             account = build_account(provider)
         except ProviderError as error:
             return self._render_result(request, title, provider=provider, error=error)
-        tested = {"of": f"{provider.slug}:{model}"}
-        audit_log.append(
-            [AuditEvent(kind=audit_log.Kind.MODEL_TESTED, data=tested, actor=Who.of(person))]
-        )
+        log_model_test(f"{provider.slug}:{model}", Who.of(person))
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
