@@ -212,6 +212,7 @@ async def test_a_server_that_reads_documents_could_not_reach_ours_without_a_publ
 async def test_the_document_names_itself_and_only_services_where_people_sign_in(
     service: Service, service_at: MakeService
 ) -> None:
+    await Service.objects.filter(pk=service.pk).aupdate(visibility=Service.Visibility.EVERYONE)
     await service_at("https://one.example", name="secret-plain")
     await service_at("https://two.example", name="machine", authentication="client_credentials")
     await service_at(
