@@ -28,7 +28,9 @@ from .fault_points import FaultPoint, reach
 from .lease import Lease, LeaseLost
 
 log = logging.getLogger(__name__)
-TICK_SECONDS = 0.1
+# From the beginning of a tick to that of the next one, and the shortest pause between two.
+TICK_SECONDS = 0.12
+PAUSE_SECONDS = 0.02
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -144,10 +146,11 @@ class GroupCommit:
         while True:
             await self._wanted.wait()
             self._urgent.clear()
-            is_tick = now() >= ticks_at
+            began = now()
+            is_tick = began >= ticks_at
             await self._commit(is_tick=is_tick)
             if is_tick:
-                ticks_at = now() + TICK_SECONDS
+                ticks_at = max(began + TICK_SECONDS, now() + PAUSE_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(ticks_at):
                     await self._urgent.wait()

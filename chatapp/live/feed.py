@@ -119,6 +119,9 @@ class Feed:
     # --- events ----------------------------------------------------------------------------
     def offer(self, events: Sequence[Event], committed: float | None = None) -> None:
         """Add events of this process, which were `committed` then, in monotonic seconds."""
+        if self._is_next_text(events):
+            self._send_text_now(events, committed)
+            return
         if self.seq >= 0:
             self._inbox.extend(events)
             if committed is not None:
@@ -126,6 +129,36 @@ class Feed:
         if any(event.kind not in TEXT_KINDS for event in events):
             self._cannot_wait.set()
         self.nudge(events[-1].seq)
+
+    def _is_next_text(self, events: Sequence[Event]) -> bool:
+        """Whether these events are text that can be painted here at once. Most events are, and a
+        task for each would cost more than the paint."""
+        return (
+            (self._task is None or self._task.done())
+            and not self._turning.locked()
+            and not self._inbox
+            and 0 <= self.seq == self._target
+            and not self._open.interval_seconds
+            and all(event.kind in TEXT_KINDS for event in events)
+            and [event.seq - self.seq for event in events] == list(range(1, len(events) + 1))
+            and not self._open.would_be_costly(events)
+        )
+
+    def _send_text_now(self, events: Sequence[Event], committed: float | None) -> None:
+        self._target = events[-1].seq
+        try:
+            with using_locale(self._locale):
+                for event in events:
+                    part = self._open.feed(event)
+                    self._send(event.seq, part.paint(uuid.UUID(event.data["message"])))
+        except Exception:
+            # Half of an event may be in the fold, so it must not be applied again.
+            self._drop_all()
+            log.exception("The feed of %s is read anew", self.conversation_id)
+            return
+        self._painted_at = asyncio.get_running_loop().time()
+        if committed is not None:
+            metrics.PUBLISH_SECONDS.observe(time.monotonic() - committed)
 
     def nudge(self, seq: int) -> None:
         """Read what is missing up to `seq`, the last event of the conversation."""

@@ -12,7 +12,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation, JournalEvent, Step, Turn
 from chatapp.rendering import page_values
 from chatapp.rendering.figures.controls import add_controls
-from chatapp.rendering.markdown.stream import MIN_INTERVAL_SECONDS, MarkdownStream
+from chatapp.rendering.markdown.stream import COSTLY_CHARS, MIN_INTERVAL_SECONDS, MarkdownStream
 from chatapp.rendering.page_values import PartView, ReasoningView, TextView
 from chatapp.rendering.pages import fragments
 from chatapp.server.database import snapshot
@@ -106,6 +106,11 @@ class OpenParts:
         streams = (part.stream for part in self._parts.values())
         longest = max((stream.suggested_interval_seconds for stream in streams), default=0.0)
         return longest if longest > MIN_INTERVAL_SECONDS else 0.0
+
+    def would_be_costly(self, events: Iterable[Event]) -> bool:
+        """Whether the paint of these texts may take too long for the event loop."""
+        waiting = sum(part.stream.waiting_chars for part in self._parts.values())
+        return waiting + sum(len(event.data["text"]) for event in events) > COSTLY_CHARS
 
     def feed(self, event: Event | JournalEvent) -> OpenPart:
         """Add the text of an event and return its part, which is not painted."""

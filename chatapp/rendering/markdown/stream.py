@@ -76,7 +76,12 @@ class MarkdownStream:
     @property
     def is_costly(self) -> bool:
         """Whether the next frame may take too long to be rendered on the event loop."""
-        return self._reader.waiting_chars + sum(map(len, self._fresh)) > COSTLY_CHARS
+        return self.waiting_chars > COSTLY_CHARS
+
+    @property
+    def waiting_chars(self) -> int:
+        """The number of characters that the next frame may have to render."""
+        return self._reader.waiting_chars + sum(map(len, self._fresh))
 
     def feed(self, text: str) -> None:
         self._received.append(text)
