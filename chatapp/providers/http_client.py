@@ -29,8 +29,8 @@ MAX_HEADER_BYTES = 64 * 1024
 JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 # What aiohttp would add. A request has the headers that the SDK and `OwnHeaders` give it.
 ADDED_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-# Text is stored and shown every tenth of a second.
-PAUSE_SECONDS = 0.05
+# Shorter than the time between two commits of text, so that each has what came since the last.
+PAUSE_SECONDS = 0.08
 # The first text is shown as soon as it comes.
 EAGER_SECONDS = 0.3
 # After so many bytes at once, more are probably waiting.

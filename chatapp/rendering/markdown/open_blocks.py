@@ -19,6 +19,7 @@ from .blocks import (
     render_block,
     render_division,
     render_plain,
+    render_prose_line,
 )
 from .code_colours import GrowingCode
 from .parser import parse_language, render_code
@@ -97,6 +98,8 @@ class BlockReader:
     def _render(self, shown: str) -> str:
         if len(shown) > MAX_BLOCK_CHARS:
             return render_plain(shown)
+        if (prose := render_prose_line(shown)) is not None:
+            return prose
         # Definitions in the tail can still change, so they are not stored.
         env = {
             "references": dict(self._env.get("references", {})),

@@ -4,6 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatapp.rendering.markdown.blocks import (
+    divide_blocks,
+    render_division,
+    render_prose_line,
+)
 from chatapp.rendering.markdown.code_colours import _colour_section
 from chatapp.rendering.markdown.stream import MarkdownStream, Update, render_markdown
 from tests.chatapp.rendering.documents import DEFINITIONS, SNIPPETS, Page, nasty_document, pieces_of
@@ -65,6 +70,26 @@ def test_the_same_text_shows_the_same_whatever_its_pieces(text: str, seed: int) 
         fast.feed(piece)
         fast.frame()
     assert slow.snapshot() == fast.snapshot()
+
+
+LINES = st.text(alphabet="abcÄéж语1_ \t,.;:()'\"!?%/+=–…-*`~[]<>&#|\\\\$^@\n\u00a0\u0301", max_size=12)
+
+
+@given(LINES | documents)
+def test_a_line_without_markup_is_rendered_as_the_parser_does(text: str) -> None:
+    prose = render_prose_line(text)
+    if prose is not None:
+        parsed = render_division(text, divide_blocks(text), {}, is_growing=True)
+        assert prose == parsed
+
+
+def test_prose_needs_no_parser_and_markup_does() -> None:
+    assert render_prose_line("Ja, “so” (oder: nicht)") is None  # for the colon of an address
+    assert render_prose_line('She said "no", twice - so it is…  ') == (
+        '<p>She said "no", twice - so it is…</p>\n'
+    )
+    for text in ("a *b*", "a_b_", "1. a", "- a", "a\nb", "a `b`", "a [b]", "a<b", "a&b", " a", ""):
+        assert render_prose_line(text) is None
 
 
 @given(documents)
