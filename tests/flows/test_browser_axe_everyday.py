@@ -39,12 +39,14 @@ CODE = """```html
 graph TD; A-->B
 ```
 """
-# A passkey and recovery codes, stored as if they were set up after the sign-in.
+# An app, a passkey and recovery codes, stored as if they were set up after the sign-in.
 FACTORS = """
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from chatapp.models import Invitation, Member
 person = Member.objects.get(username="{name}")
+TOTP.activate(person, generate_totp_secret())
 RecoveryCodes.activate(person)
 data = {{"name": "Key", "credential": {{}}}}
 key = Authenticator.objects.create(user=person, type="webauthn", data=data)
@@ -52,6 +54,11 @@ invitation = Invitation(email="new@example.com", invited_by=person)
 token = invitation.set_token()
 invitation.save()
 print(key.pk, token)
+"""
+# The browser could not answer for a passkey that it does not have.
+FORGET_PASSKEYS = """
+from allauth.mfa.models import Authenticator
+Authenticator.objects.filter(type="webauthn").delete()
 """
 NAMES = iter(f"axe{number}" for number in range(100))
 Look = Callable[[str], None]
@@ -221,10 +228,19 @@ def walk_factors(visit: Visit, tab: Page, look: Look) -> None:
     script = FACTORS.format(name=name)
     made = visit.house.installation.manage("shell", "-v", "0", "-c", script)
     key, token = made.splitlines()[-1].split()
-    for path in ("/settings/", "/settings/codes/", f"/settings/passkeys/{key}/name/"):
+    paths = ("/settings/", "/settings/codes/", "/settings/app/remove/")
+    for path in (*paths, f"/settings/passkeys/{key}/name/"):
         answer = tab.goto(path)
         assert answer is not None and answer.ok, path
         look(path.replace(key, "key"))
+    tab.context.clear_cookies()
+    visit.house.installation.manage("shell", "-v", "0", "-c", FORGET_PASSKEYS)
+    tab.goto("/sign-in/")
+    tab.get_by_label("Name").fill(name)
+    tab.get_by_label("Password").fill(visit.house.installation.password)
+    button(tab, "Sign in").click()
+    tab.wait_for_url("**/sign-in/code/**")
+    look("a second factor")
     tab.context.clear_cookies()
     tab.goto(f"/invitation/{token}/")
     expect(tab.get_by_role("button").first).to_be_visible()
