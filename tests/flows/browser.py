@@ -50,6 +50,16 @@ MODEL = "openai-chat:scripted"
 DEMO_MODEL = "demo:assistant"
 DATABASE = "house.sqlite3"
 VIOLATION = "Broken rule of the page: "
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LAPTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+# A test with this mark runs in both: in the gate on a light laptop, in the long lane on a dark phone.
+both_looks = pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param({**LAPTOP, "color_scheme": "light"}, id="light laptop"),
+        pytest.param({**PHONE, "color_scheme": "dark"}, id="dark phone", marks=pytest.mark.long),
+    ],
+)
 REPORT_VIOLATIONS = f"""
 addEventListener("securitypolicyviolation", (event) =>
   console.error("{VIOLATION}" + event.violatedDirective + " " + event.blockedURI + " "
@@ -109,11 +119,13 @@ class Witness:
 
 @dataclass(slots=True)
 class Visit:
-    """The people at their browsers in one test. Each has a context of their own."""
+    """The people at their browsers in one test. Each has a context of their own, with the window
+    and the colours of the `look` where the test names no others."""
 
     chromium: Browser
     house: "House"
     witness: Witness
+    look: dict[str, Any] = field(default_factory=dict)
     contexts: list[BrowserContext] = field(default_factory=list)
     effects_before: int = field(init=False)
 
@@ -129,7 +141,7 @@ class Visit:
         """A browser in which `name` is signed in; nobody is when the name is empty."""
         state = self.house.signed_in(self.chromium, name) if name else None
         made = self.chromium.new_context(
-            base_url=self.house.server.address, storage_state=state, **options
+            base_url=self.house.server.address, storage_state=state, **{**self.look, **options}
         )
         made.set_default_timeout(SLOWEST_MS)
         self.witness.watch(made)
@@ -274,12 +286,18 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 @pytest.fixture
-def visit(chromium: Browser, house: House) -> Iterator[Visit]:
+def look() -> dict[str, Any]:
+    """What `both_looks` gives a test."""
+    return {}
+
+
+@pytest.fixture
+def visit(chromium: Browser, house: House, look: dict[str, Any]) -> Iterator[Visit]:
     """Tabs that may do nothing wrong: at the end there was no error, no broken rule of the content
     policy, no dialog, and no request to another host."""
     assert house.server.is_alive, f"It ended with {house.server.code}. {house.server.log[-2_000:]}"
     house.clear_drafts()
-    made = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc))
+    made = Visit(chromium, house, Witness(urlsplit(house.server.address).netloc), look)
     yield made
     made.close()
     made.witness.assert_clean()
@@ -300,6 +318,14 @@ def cards(tab: Page) -> Locator:
 
 def card(tab: Page, tool: str, service: str = "things") -> Locator:
     return tab.get_by_role("group", name=re.compile(rf"^Approve.*{tool}.*{service}", re.I))
+
+
+def open_sidebar(tab: Page) -> None:
+    """Open the list of chats where the window is too narrow to show it beside the chat."""
+    opener = button(tab, "Open the list of chats")
+    if opener.is_visible():
+        opener.click()
+        expect(tab.locator("#sidebar-list")).to_be_visible()
 
 
 def button(place: Page | Locator, name: str) -> Locator:

@@ -1,20 +1,22 @@
 """Files in a server that speaks S3."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.storage import storages
 from django.core.management import call_command
-from django.utils import timezone
 
 from chatapp.background import jobs
 from chatapp.context.file_storage import FileMissing, StorageUnavailable, read_bytes
 from chatapp.conversations.uploads import Upload, keep_file
-from chatapp.models import File, Member, StoredObject
+from chatapp.models import File, Member
 from chatapp.people.refused import Refused
+from chatapp.projects import files
+from tests.chatapp.projects.made import RUNBOOK, add_file, make_project
+from tests.chatapp.stored_objects import make_old
+from tests.conftest import signed_in
 from tests.peers.installing import python_program
 from tests.peers.programs import Program, running
 
@@ -74,7 +76,19 @@ def test_a_file_is_stored_read_moved_and_deleted(bucket: Any, owner: Member, set
     call_command("move_files")
     file = File.objects.get()
     assert (read_bytes(file), file.stored) == (WORDS, None)
-    StoredObject.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    make_old()
+    jobs.delete_unused_objects.call()
+    assert names(bucket) == []
+
+
+def test_a_file_of_a_project_is_stored_downloaded_and_deleted(bucket: Any, owner: Member) -> None:
+    project = make_project(owner)
+    file = add_file(owner, project)
+    assert len(names(bucket)) == 1
+    answer = signed_in(owner).get(f"/projects/{project.pk}/files/{file.pk}/download")
+    assert answer.content == RUNBOOK.encode()
+    files.delete_file(owner, project, file.pk)
+    make_old()
     jobs.delete_unused_objects.call()
     assert names(bucket) == []
 
