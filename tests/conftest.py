@@ -118,9 +118,14 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 ALL_SLOW = re.compile(r"^pytestmark = (?:\[[^\]]*)?pytest\.mark\.(?:gate|long)\b", re.MULTILINE)
 LANES: dict[str, Callable[[str], bool]] = {
     "gate and not long": lambda text: "mark.gate" in text,
-    "long": lambda text: "mark.long" in text,
+    "long": lambda text: names_lane(text, "long"),
     "not gate and not long": lambda text: not ALL_SLOW.search(text),
 }
+
+
+def names_lane(text: str, lane: str) -> bool:
+    """Whether a file names the mark of a lane. `both_looks` has the one of the long lane."""
+    return f"mark.{lane}" in text or (lane == "long" and "@both_looks" in text)
 
 
 def find_files(config: pytest.Config) -> list[Path]:
@@ -145,7 +150,7 @@ def refuse_unnamed_lanes(items: list[pytest.Item]) -> None:
     texts = {path: path.read_text() for path in {item.path for item in items}}
     for item in items:
         for lane in ("gate", "long"):
-            if item.get_closest_marker(lane) and f"mark.{lane}" not in texts[item.path]:
+            if item.get_closest_marker(lane) and not names_lane(texts[item.path], lane):
                 raise pytest.UsageError(f"{item.path} must name pytest.mark.{lane} itself.")
 
 

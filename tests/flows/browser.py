@@ -52,7 +52,7 @@ DATABASE = "house.sqlite3"
 VIOLATION = "Broken rule of the page: "
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 LAPTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
-# A test with this mark runs in both: in the gate on a light laptop, in the long lane on a dark phone.
+# A test with this mark runs on a light laptop, and in the long lane also on a dark phone.
 both_looks = pytest.mark.parametrize(
     "look",
     [

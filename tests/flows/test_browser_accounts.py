@@ -9,7 +9,7 @@ import pytest
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from playwright.sync_api import BrowserContext, Page, expect
 
-from .browser import Visit, button, sign_in
+from .browser import Visit, both_looks, button, sign_in
 
 pytestmark = pytest.mark.long
 
@@ -58,6 +58,7 @@ def sign_out(tab: Page) -> None:
     tab.goto("/sign-in/")
 
 
+@both_looks
 def test_a_passkey_signs_in_alone_and_as_second_factor(visit: Visit) -> None:
     add_member(visit, "keyholder")
     tab = open_context(visit).new_page()
@@ -94,6 +95,7 @@ def test_a_passkey_signs_in_alone_and_as_second_factor(visit: Visit) -> None:
         expect(tab.get_by_role("alert")).to_be_visible()
 
 
+@both_looks
 def test_an_app_is_set_up_from_its_picture_by_keyboard(visit: Visit) -> None:
     add_member(visit, "phoner")
     tab = visit.tab("")
@@ -122,6 +124,7 @@ def test_an_app_is_set_up_from_its_picture_by_keyboard(visit: Visit) -> None:
     expect(tab.get_by_role("heading", name="Hello, phoner.")).to_be_visible()
 
 
+@both_looks
 def test_signing_out_everywhere_closes_the_open_pages_of_other_devices(visit: Visit) -> None:
     """The socket of the other device ends at once, without a click there."""
     add_member(visit, "traveller")

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, box, button, expect_over
+from .browser import Visit, both_looks, box, button, expect_over
 from .story import question_in
 
 pytestmark = pytest.mark.long
@@ -50,6 +50,7 @@ def find_prompt(visit: Visit, question: str) -> str:
     return str(body["messages"][0]["content"])
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_a_chat_is_started_with_an_assistant_and_its_starter(
     visit: Visit, has_script: bool
@@ -80,6 +81,7 @@ def test_a_chat_is_started_with_an_assistant_and_its_starter(
     assert find_prompt(visit, question).endswith("\n    You work for Payments.")
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_a_saved_prompt_follows_what_was_typed(visit: Visit, has_script: bool) -> None:
     tab = visit.tab(java_script_enabled=has_script)

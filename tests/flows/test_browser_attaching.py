@@ -9,7 +9,7 @@ from tests.peers.reading_room import ReadSwitch, at_room
 from tests.peers.serving import Served
 from tests.wire.script import Answer, Tool
 
-from .browser import House, Visit, ask_in_new_chat, box, button, fill_house, write
+from .browser import House, Visit, ask_in_new_chat, both_looks, box, button, fill_house, write
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TYPED = "**/attach/typed"
@@ -44,6 +44,7 @@ def attach_notice(tab: Page) -> None:
     expect(tab.get_by_role("checkbox", name="Notice")).to_be_focused()
 
 
+@both_looks
 @pytest.mark.parametrize("javascript", [True, False])
 def test_a_resource_is_attached_and_sent_with_what_was_written(
     visit: Visit, house: House, room: None, javascript: bool
@@ -151,6 +152,7 @@ def test_a_list_that_comes_after_the_form_does_not_replace_it(visit: Visit, room
     expect(tab.locator("#picker")).to_be_empty()
 
 
+@both_looks
 def test_what_a_tool_shows_is_drawn_and_its_link_opened_here(
     visit: Visit, house: House, room: None
 ) -> None:

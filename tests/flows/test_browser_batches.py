@@ -8,7 +8,17 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask_in_new_chat, button, card, cards, expect_over, region, tick_as_read
+from .browser import (
+    Visit,
+    ask_in_new_chat,
+    both_looks,
+    button,
+    card,
+    cards,
+    expect_over,
+    region,
+    tick_as_read,
+)
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 SOME_WAIT = "3 actions need your approval."
@@ -38,6 +48,7 @@ def three_wait(tab: Page) -> None:
     tick_as_read(tab)
 
 
+@both_looks
 def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visit: Visit) -> None:
     tab = visit.tab()
     ask_in_new_chat(tab, make_calls(visit, "batch"))

@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, ask_in_new_chat, expect_over
+from .browser import Visit, ask, ask_in_new_chat, both_looks, expect_over
 from .story import question_in
 
 pytestmark = pytest.mark.long
@@ -34,6 +34,7 @@ def find_prompt(visit: Visit, question: str) -> str:
     return str(body["messages"][0]["content"])
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_instructions_of_a_chat_reach_the_model_server(visit: Visit, has_script: bool) -> None:
     visit.witness.excuse("status of 422")

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, expect_over
+from .browser import Visit, ask_in_new_chat, both_looks, box, expect_over
 
 pytestmark = pytest.mark.long
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -52,6 +52,7 @@ def rename(tab: Page, title: str) -> None:
     tab.keyboard.press("Enter")
 
 
+@both_looks
 def test_a_chat_is_renamed_by_keyboard_and_the_draft_stays(visit: Visit) -> None:
     visit.witness.excuse("status of 422")
     tab = open_chat(visit, "A list of plants")
@@ -88,6 +89,7 @@ def test_a_title_becomes_a_field_in_its_place(visit: Visit, size: ViewportSize) 
     expect(heading).to_be_visible()
 
 
+@both_looks
 def test_a_row_of_the_list_has_the_actions_of_its_chat(visit: Visit) -> None:
     visit.witness.excuse("status of 422")
     tab = open_chat(visit, "Row of plants")
@@ -124,6 +126,7 @@ def test_a_row_of_the_list_has_the_actions_of_its_chat(visit: Visit) -> None:
     expect(tab.get_by_role("heading", name="Row of trees")).to_be_visible()
 
 
+@both_looks
 @pytest.mark.parametrize("act", ["Delete", "Archive"])
 def test_a_row_that_leaves_the_list_comes_back_by_undo(visit: Visit, act: str) -> None:
     tab = open_chat(visit, f"To leave by {act}", viewport=PHONE, has_touch=True, is_mobile=True)
@@ -178,6 +181,7 @@ def test_a_title_of_the_model_appears_and_a_title_that_is_being_typed_stays(visi
     expect(tab.get_by_role("heading", name="My own")).to_be_visible()
 
 
+@both_looks
 def test_pinning_and_archiving_change_the_list_at_once(visit: Visit) -> None:
     tab = open_chat(visit, "Handover of the shift")
     link = find_link(tab, "Handover of the shift")
@@ -215,6 +219,7 @@ def test_without_script_a_refused_title_stays_in_its_place(visit: Visit) -> None
     expect(tab.get_by_role("heading", name="A shorter one")).to_be_visible()
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_several_chats_are_archived_from_the_search_page_and_undone(
     visit: Visit, has_script: bool

@@ -7,7 +7,16 @@ from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, button, expect_blocked, expect_over, forget_framed
+from .browser import (
+    Visit,
+    ask_in_new_chat,
+    both_looks,
+    box,
+    button,
+    expect_blocked,
+    expect_over,
+    forget_framed,
+)
 
 pytestmark = pytest.mark.long
 FLOW = 'flowchart LR\n  A["Ask"] --> B{Risky?}\n  B -- yes --> C[Approve]\n'
@@ -51,6 +60,7 @@ def show(figure: Locator) -> FrameLocator:
     return figure.frame_locator(".preview iframe")
 
 
+@both_looks
 def test_every_common_kind_of_diagram_is_drawn_on_a_click(visit: Visit) -> None:
     tab = begin(visit, "Draw one of each kind", *KINDS.values())
     scripts: list[str] = []
@@ -65,6 +75,7 @@ def test_every_common_kind_of_diagram_is_drawn_on_a_click(visit: Visit) -> None:
     assert scripts
 
 
+@both_looks
 def test_by_keyboard_alone_a_diagram_becomes_code_again(visit: Visit) -> None:
     tab = begin(visit, "Draw it by keyboard", FLOW)
     code = tab.locator("figure.code")

@@ -7,7 +7,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over
+from .browser import Visit, ask, ask_in_new_chat, both_looks, box, button, expect_over
 
 pytestmark = pytest.mark.gate
 PHONE = {"width": 390, "height": 844}
@@ -21,6 +21,7 @@ def begin(visit: Visit, text: str) -> Page:
     return tab
 
 
+@both_looks
 def test_a_draft_goes_on_on_another_device_and_is_gone_once_it_is_sent(visit: Visit) -> None:
     tab = begin(visit, "Is the lift working")
     with tab.expect_response("**/draft/") as saved:
@@ -57,6 +58,7 @@ def test_a_quick_change_of_the_chat_keeps_what_was_typed_in_each(visit: Visit) -
         box(tab).fill("")
 
 
+@both_looks
 def test_a_file_is_kept_with_the_draft_and_taken_out_of_it(visit: Visit) -> None:
     tab = begin(visit, "Is there a picture")
     with tab.expect_response("**/draft/"):

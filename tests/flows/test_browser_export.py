@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, button, expect_over
+from .browser import Visit, ask_in_new_chat, both_looks, button, expect_over
 
 pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
@@ -37,6 +37,7 @@ def download(tab: Page, folder: Path) -> tuple[str, str]:
     return begun.value.suggested_filename, path.read_text()
 
 
+@both_looks
 def test_a_chat_is_downloaded_in_both_formats(visit: Visit, tmp_path: Path) -> None:
     tab = open_export(visit, "Which plants need shade?")
     name, written = download(tab, tmp_path)

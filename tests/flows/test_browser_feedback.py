@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, button, expect_over
+from .browser import Visit, ask_in_new_chat, both_looks, box, button, expect_over
 
 pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
@@ -39,6 +39,7 @@ def expect_pressed(tab: Page, *, is_good: bool) -> None:
     expect(bad(tab)).to_have_attribute("aria-pressed", str(not is_good).lower())
 
 
+@both_looks
 def test_by_keyboard_alone_an_answer_is_rated_and_the_rating_is_taken_back(visit: Visit) -> None:
     tab = begin(visit, "Which river is in Dresden")
     other = visit.tab()

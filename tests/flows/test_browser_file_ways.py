@@ -11,7 +11,7 @@ from tests.chatapp.files.office_files import slides, word_file, workbook
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask_in_new_chat, box, button
+from .browser import House, Visit, ask_in_new_chat, both_looks, box, button
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -56,6 +56,7 @@ def last_question(house: House) -> str:
     return said if isinstance(said, str) else str(said)
 
 
+@both_looks
 def test_office_files_are_previewed_and_their_text_is_sent(visit: Visit, house: House) -> None:
     tab = visit.tab()
     asked = house.model.answers("What did we agree?", Answer(text="Forty."))
@@ -83,6 +84,7 @@ def test_office_files_are_previewed_and_their_text_is_sent(visit: Visit, house: 
     visit.witness.assert_clean()
 
 
+@both_looks
 def test_a_long_paste_becomes_a_file_and_goes_back(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
@@ -113,6 +115,7 @@ def test_a_short_paste_stays_text_and_ten_megabytes_freeze_nothing(visit: Visit)
     visit.witness.assert_clean()
 
 
+@both_looks
 def test_a_pasted_picture_becomes_a_file(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
@@ -121,6 +124,7 @@ def test_a_pasted_picture_becomes_a_file(visit: Visit) -> None:
     visit.witness.assert_clean()
 
 
+@both_looks
 def test_files_are_dropped_anywhere_in_the_chat(visit: Visit, house: House, tmp_path: Path) -> None:
     tab = visit.tab()
     house.model.answers("Hello there", Answer(text="Hello."))

@@ -10,7 +10,7 @@ from tests.chatapp.files.papers import pdf
 from tests.peers.reading_room import DOT, WAV
 from tests.wire.script import Answer
 
-from .browser import House, Visit, box, button, expect_over, write
+from .browser import House, Visit, both_looks, box, button, expect_over, write
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -29,6 +29,7 @@ def last_question(house: House) -> Any:
     return next(each["content"] for each in reversed(messages) if each["role"] == "user")
 
 
+@both_looks
 @pytest.mark.parametrize("javascript", [True, False])
 def test_files_are_added_and_sent_and_a_bad_one_loses_nothing(
     visit: Visit, house: House, javascript: bool

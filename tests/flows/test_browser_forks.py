@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over
+from .browser import Visit, ask, ask_in_new_chat, both_looks, box, button, expect_over
 
 pytestmark = pytest.mark.long
 
@@ -20,6 +20,7 @@ def begin(visit: Visit, text: str) -> Page:
     return tab
 
 
+@both_looks
 def test_by_keyboard_alone_a_chat_is_forked_and_goes_on(visit: Visit) -> None:
     tab = begin(visit, "Which river is in Dresden")
     first = tab.url

@@ -9,7 +9,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from tests.chatapp.imports.samples import CHATGPT, CLAUDE, OPEN_WEBUI, to_json, to_zip
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, button, expect_over
+from .browser import Visit, ask, both_looks, button, expect_over
 
 pytestmark = pytest.mark.long
 FILE: FilePayload = {
@@ -26,6 +26,7 @@ def choose(tab: Page, file: FilePayload) -> None:
     tab.keyboard.press("Enter")
 
 
+@both_looks
 def test_chats_of_a_file_are_imported_and_taken_back(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/search/")
@@ -54,6 +55,7 @@ def test_chats_of_a_file_are_imported_and_taken_back(visit: Visit) -> None:
     expect(tab.get_by_role("heading", name="The import was undone")).to_be_visible()
 
 
+@both_looks
 def test_a_broken_file_says_what_to_do(visit: Visit) -> None:
     tab = visit.tab()
     cut: FilePayload = {

@@ -11,6 +11,7 @@ from .browser import (
     House,
     Visit,
     ask_in_new_chat,
+    both_looks,
     button,
     card,
     expect_over,
@@ -64,6 +65,7 @@ def fits(tab: Page) -> bool:
     return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
+@both_looks
 def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     context = visit.context(ida)
     watching, chat = context.new_page(), context.new_page()
@@ -124,6 +126,7 @@ def test_a_card_outside_of_the_chat_follows_what_another_tab_decides(
     expect(alone.get_by_role("main")).to_contain_text("denied by")
 
 
+@both_looks
 def test_the_keyboard_alone_goes_from_one_to_the_next(visit: Visit, ida: str) -> None:
     tab = visit.tab(ida)
     for name in ("first", "second"):

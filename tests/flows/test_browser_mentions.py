@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask_in_new_chat, box, expect_over, region
+from .browser import House, Visit, ask_in_new_chat, both_looks, box, expect_over, region
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -26,6 +26,7 @@ def wait_for_choices(tab: Page, word: str) -> None:
     expect(choices(tab).first).to_be_visible()
 
 
+@both_looks
 def test_the_keyboard_alone_finds_and_chooses_a_tool(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
@@ -140,6 +141,7 @@ def test_a_thumb_chooses_on_a_phone(visit: Visit, house: House) -> None:
     expect(box(tab)).to_have_value("@things/delete_thing ")
 
 
+@both_looks
 def test_what_was_chosen_is_sent_and_the_next_message_is_another(
     visit: Visit, house: House
 ) -> None:

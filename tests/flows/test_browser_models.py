@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask, box, button, expect_over, region, write
+from .browser import House, Visit, ask, both_looks, box, button, expect_over, region, write
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MODELS = {"sol": "Sol with eyes", "luna": "Luna the blind"}
@@ -48,6 +48,7 @@ def choose(tab: Page, label: str) -> None:
     expect(tab.get_by_role("button", name=f"Model: {label}")).to_be_visible()
 
 
+@both_looks
 def test_a_model_is_found_and_chosen_by_keyboard_and_asked(
     visit: Visit, house: House, team: None
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_model_chosen_for_new_chats_is_in_the_next_one(
     expect(tab.get_by_role("button", name="Model: Luna the blind")).to_be_visible()
 
 
+@both_looks
 def test_another_model_goes_on_with_the_conversation(
     visit: Visit, house: House, team: None
 ) -> None:

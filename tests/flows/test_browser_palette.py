@@ -5,13 +5,14 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, expect_over
+from .browser import Visit, ask_in_new_chat, both_looks, box, expect_over
 
 pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 FIND = "Find a command, a chat or a page"
 
 
+@both_looks
 def test_a_chat_is_found_and_opened_by_keyboard(visit: Visit) -> None:
     tab = visit.tab()
     for title in ("Palette of colours", "Another chat"):
@@ -120,6 +121,7 @@ def test_without_script_its_box_searches(visit: Visit) -> None:
     expect(tab.get_by_text("No chat has all these words.")).to_be_visible()
 
 
+@both_looks
 def test_commands_press_what_is_on_the_page(visit: Visit) -> None:
     tab = visit.tab()
     answers = (Answer(text="Noted."), Answer(text="Noted again."))

@@ -8,7 +8,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from tests.chatapp.files.papers import pdf
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask, box, button, expect_over, region
+from .browser import Visit, ask, both_looks, box, button, expect_over, region
 from .story import question_in
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -43,6 +43,7 @@ def find_prompt(visit: Visit, question: str) -> str:
     return str(found[0]["messages"][0]["content"])
 
 
+@both_looks
 def test_a_chat_in_a_project_cites_a_file_and_the_link_opens_the_place(visit: Visit) -> None:
     tab = visit.tab()
     address = create_project(tab, "Checkout")
@@ -97,6 +98,7 @@ def test_a_refused_file_says_why_and_the_others_stay(visit: Visit) -> None:
     expect(files).to_contain_text("No files yet.")
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_members_are_added_and_a_chat_is_moved(visit: Visit, has_script: bool) -> None:
     visit.witness.excuse("status of 422")

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from chatapp.notifications.push_messages import PushMessage
 from tests.peers.installing import Unavailable, debian_program
 
-from .browser import ARGUMENTS, House, Visit, Witness, button
+from .browser import ARGUMENTS, House, Visit, Witness, both_looks, button
 
 pytestmark = pytest.mark.long
 # An address that this server may not send to, and one that it may: nothing is sent in this test.
@@ -90,6 +90,7 @@ def deliver(tab: Page, text: str) -> None:
     )
 
 
+@both_looks
 def test_push_is_turned_on_shown_and_turned_off(visit: Visit) -> None:
     tab = open_section(visit)
     turn_on(tab)

@@ -10,7 +10,7 @@ from tests.peers.serving import Served
 from tests.peers.tollgate import PAGE, Tollgate
 from tests.wire.script import Answer, Tool
 
-from .browser import House, Visit, ask_in_new_chat, button, fill_house
+from .browser import House, Visit, ask_in_new_chat, both_looks, button, fill_house
 from .server import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -39,6 +39,7 @@ def question(tab: Page) -> Locator:
     return tab.get_by_role("group", name="Question: cross · The gate")
 
 
+@both_looks
 def test_a_page_is_opened_first_and_the_call_goes_on_from_another_device(
     visit: Visit, house: House, gate: Tollgate
 ) -> None:

@@ -9,6 +9,7 @@ from tests.wire.script import Answer, Tool
 from .browser import (
     Visit,
     ask_in_new_chat,
+    both_looks,
     box,
     button,
     card,
@@ -39,6 +40,7 @@ def expect_messages(tab: Page, *texts: str) -> None:
     expect(tab.locator(".thread .bubble")).to_have_text(list(texts))
 
 
+@both_looks
 def test_a_queued_message_keeps_the_open_request_and_follows_the_answer(visit: Visit) -> None:
     call = Tool(name="things_delete_thing", arguments={"name": "old"}, id="call_old")
     scene = Answer(tools=(call,)), Answer(text="The old thing is gone.")
@@ -61,6 +63,7 @@ def test_a_queued_message_keeps_the_open_request_and_follows_the_answer(visit: V
     assert visit.executions("old") == 1
 
 
+@both_looks
 def test_by_keyboard_alone_a_message_is_queued_edited_and_sent_now(visit: Visit) -> None:
     tab = begin(visit, "Plan the move")
     other = visit.tab()

@@ -12,6 +12,7 @@ from .browser import (
     Visit,
     ask,
     ask_in_new_chat,
+    both_looks,
     box,
     button,
     card,
@@ -138,6 +139,7 @@ def test_a_button_leads_back_to_the_latest_text(visit: Visit, size: tuple[int, i
     tab.wait_for_function(AT_END)
 
 
+@both_looks
 def test_lines_of_a_diff_signs_of_a_formula_and_boxes_of_tasks_stand_in_order(
     visit: Visit,
 ) -> None:
@@ -191,6 +193,7 @@ def test_nothing_breathes_for_those_who_want_less_motion(
     expect_over(tab)
 
 
+@both_looks
 def test_a_person_who_scrolled_up_is_left_where_they_read(visit: Visit) -> None:
     tab = visit.tab()
     ask_in_new_chat(tab, visit.house.model.answers("Tell me all", Answer(text=LONG)))
@@ -241,6 +244,7 @@ def test_a_person_who_scrolled_up_from_an_open_card_is_left_where_they_read(
     expect(find_link(tab)).to_be_visible()
 
 
+@both_looks
 def test_escape_stops_the_answer_but_first_closes_what_is_open(visit: Visit) -> None:
     tab = visit.tab()
     ask_in_new_chat(
@@ -260,6 +264,7 @@ def test_escape_stops_the_answer_but_first_closes_what_is_open(visit: Visit) -> 
     expect(box(tab)).to_have_value("@no")
 
 
+@both_looks
 def test_messages_are_copied_as_they_were_written(visit: Visit) -> None:
     tab = visit.tab(permissions=["clipboard-write"])
     said = "Some **bold** words.\n\n- one\n- two\n\n```python\nx = 1\n```"

@@ -14,6 +14,7 @@ from tests.wire.script import Answer
 from .browser import (
     Visit,
     ask_in_new_chat,
+    both_looks,
     box,
     button,
     expect_blocked,
@@ -54,6 +55,7 @@ def figure(tab: Page, number: int = 0) -> Locator:
     return tab.locator("figure.table").nth(number)
 
 
+@both_looks
 def test_by_keyboard_alone_a_table_becomes_a_chart_and_a_table_again(visit: Visit) -> None:
     tab = begin(visit, "How many errors by keyboard")
     link = figure(tab).get_by_role("link", name="Chart")
@@ -97,6 +99,7 @@ def test_files_are_saved(visit: Visit) -> None:
         assert words in Path(saved.value.path()).read_text()
 
 
+@both_looks
 def test_a_table_is_copied_as_csv(visit: Visit) -> None:
     tab = begin(visit, "How many errors to copy")
     tab.context.grant_permissions(["clipboard-write"])
@@ -107,6 +110,7 @@ def test_a_table_is_copied_as_csv(visit: Visit) -> None:
     expect(box(tab)).to_have_value(re.compile(f"^{copied}"))
 
 
+@both_looks
 def test_code_is_open_where_it_grew_and_folded_after_a_reload(visit: Visit) -> None:
     tab = visit.tab()
     answer = Answer(text=TEXT, chunk=60, delay_ms=80)
@@ -248,6 +252,7 @@ def test_without_javascript_a_chart_is_a_page(visit: Visit) -> None:
     expect(tab.get_by_text("That is all.")).to_be_visible()
 
 
+@both_looks
 def test_a_picture_opens_large_and_the_focus_returns(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
@@ -270,6 +275,7 @@ def test_a_picture_opens_large_and_the_focus_returns(visit: Visit) -> None:
     expect(link).to_be_focused()
 
 
+@both_looks
 def test_a_long_message_is_folded(visit: Visit) -> None:
     tab = begin(visit, "\n".join(f"line {n}" for n in range(30)), "Read.")
     bubble = tab.locator(".bubble")
@@ -294,6 +300,7 @@ def open_preview(tab: Page) -> FrameLocator:
     return tab.frame_locator(".preview iframe")
 
 
+@both_looks
 def test_html_of_an_answer_runs_in_a_frame_that_reaches_nothing(visit: Visit) -> None:
     tab = begin(visit, "Make a page for me", PREVIEWED)
     code = tab.locator("figure.code")

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask, ask_in_new_chat, box, button, expect_over
+from .browser import Visit, ask, ask_in_new_chat, both_looks, box, button, expect_over
 
 pytestmark = pytest.mark.long
 ADDRESS = re.compile(r"/shared/[\w-]{64}/$")
@@ -39,6 +39,7 @@ def make_link(tab: Page) -> str:
     return address[address.index("/shared/") :]
 
 
+@both_looks
 def test_a_shared_chat_is_read_and_continued_by_somebody_else(visit: Visit) -> None:
     owner = begin(visit, "Which river is in Meissen")
     path = make_link(owner)

@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask_in_new_chat, box, expect_over
+from .browser import Visit, ask_in_new_chat, both_looks, box, expect_over
 
 pytestmark = pytest.mark.long
 
@@ -28,6 +28,7 @@ def open_chat(visit: Visit, question: str) -> Page:
     return tab
 
 
+@both_looks
 def test_the_keyboard_alone_finds_a_command_and_runs_it(visit: Visit) -> None:
     tab = open_chat(visit, "Export me by a slash")
     begin(tab, "/exp")
@@ -40,6 +41,7 @@ def test_the_keyboard_alone_finds_a_command_and_runs_it(visit: Visit) -> None:
     tab.wait_for_url("**/export")
 
 
+@both_looks
 def test_enter_runs_the_first_command_and_sends_nothing(visit: Visit) -> None:
     tab = open_chat(visit, "Archive me by a slash")
     begin(tab, "/archive")

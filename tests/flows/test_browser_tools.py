@@ -8,7 +8,17 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import DEMO_MODEL, House, Visit, ask, ask_in_new_chat, box, button, expect_over
+from .browser import (
+    DEMO_MODEL,
+    House,
+    Visit,
+    ask,
+    ask_in_new_chat,
+    both_looks,
+    box,
+    button,
+    expect_over,
+)
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -53,6 +63,7 @@ def test_the_menu_lies_over_the_chat_and_closes_with_escape(visit: Visit, house:
     expect(box(tab)).to_be_focused()
 
 
+@both_looks
 def test_a_switch_shows_in_another_tab_at_once_and_counts_for_the_next_message(
     visit: Visit, house: House
 ) -> None:

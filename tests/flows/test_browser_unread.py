@@ -7,7 +7,17 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer, Tool
 
-from .browser import Visit, ask_in_new_chat, box, button, card, expect_over, region, tick_as_read
+from .browser import (
+    Visit,
+    ask_in_new_chat,
+    both_looks,
+    box,
+    button,
+    card,
+    expect_over,
+    region,
+    tick_as_read,
+)
 
 pytestmark = pytest.mark.long
 ENDS = {
@@ -42,6 +52,7 @@ def test_an_answer_that_ends_while_its_person_is_elsewhere_is_marked_until_they_
     expect(link).not_to_contain_text(mark)
 
 
+@both_looks
 def test_an_answer_that_ends_before_its_persons_eyes_is_read(visit: Visit) -> None:
     title = "Count the things"
     tab = visit.tab()
@@ -53,6 +64,7 @@ def test_an_answer_that_ends_before_its_persons_eyes_is_read(visit: Visit) -> No
     expect(find_link(elsewhere, title)).not_to_contain_text("unread")
 
 
+@both_looks
 @pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
 def test_a_temporary_chat_is_in_the_list_when_it_is_kept(visit: Visit, has_script: bool) -> None:
     title = f"A surprise {has_script}"

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.wire.script import Answer
 
-from .browser import Visit, ask, ask_in_new_chat, box, expect_over
+from .browser import Visit, ask, ask_in_new_chat, both_looks, box, expect_over
 
 pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
@@ -34,6 +34,7 @@ def expect_messages(tab: Page, *texts: str) -> None:
     expect(tab.locator(".thread .bubble")).to_have_text(list(texts))
 
 
+@both_looks
 def test_by_keyboard_alone_a_message_is_edited_and_its_first_version_comes_back(
     visit: Visit,
 ) -> None:
@@ -67,6 +68,7 @@ def test_by_keyboard_alone_a_message_is_edited_and_its_first_version_comes_back(
     expect(box(tab)).to_have_value("A draft")
 
 
+@both_looks
 def test_an_answer_is_regenerated_and_a_new_message_follows_the_one_that_is_shown(
     visit: Visit,
 ) -> None:
