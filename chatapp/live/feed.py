@@ -137,7 +137,7 @@ class Feed:
             (self._task is None or self._task.done())
             and not self._turning.locked()
             and not self._inbox
-            and 0 <= self.seq == self._target
+            and self.seq >= max(0, self._target)
             and not self._open.interval_seconds
             and all(event.kind in TEXT_KINDS for event in events)
             and [event.seq - self.seq for event in events] == list(range(1, len(events) + 1))

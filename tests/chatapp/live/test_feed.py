@@ -10,12 +10,13 @@ import pytest_asyncio
 from chatapp.approvals.decisions import deny
 from chatapp.conversations import intake
 from chatapp.engine.runtime import EngineRuntime
-from chatapp.journal.journal import Event
+from chatapp.journal.journal import Event, Kind
 from chatapp.live.feed import Feed, Unresumable
 from chatapp.live.hub import Viewer
-from chatapp.models import JournalEvent, Member, ToolCall, Turn
+from chatapp.models import Conversation, JournalEvent, Member, ToolCall, Turn
 from chatapp.providers.events import ReasoningDelta, TextDelta
 from chatapp.rendering import page_values
+from chatapp.rendering.markdown.stream import COSTLY_CHARS
 from chatapp.server.database import in_database
 from chatapp.server.runtime import current_runtime
 from mcpconfig.models import Service
@@ -137,6 +138,32 @@ async def test_a_tab_that_has_seen_more_than_there_is_must_reload(turn: Turn) ->
     feed = Feed(turn.conversation_id)
     with pytest.raises(Unresumable):
         await feed.join(Viewer(), 10_000)
+
+
+def said(turn: Turn, seq: int, words: str, kind: Kind = Kind.TEXT) -> Event:
+    data = {"message": str(turn.answer_id), "step": 1, "position": 0, "text": words}
+    return Event(
+        conversation_id=turn.conversation_id, seq=seq, turn_id=turn.pk, kind=kind, data=data
+    )
+
+
+async def test_text_that_follows_is_sent_at_once_and_anything_else_is_not(turn: Turn) -> None:
+    latest = await in_database(Conversation.objects.get, pk=turn.conversation_id)
+    feed, viewer = Feed(turn.conversation_id), Viewer()
+    await feed.join(viewer, latest.last_seq)
+    feed.offer([said(turn, feed.seq + 1, "One "), said(turn, feed.seq + 2, "two")])
+    assert viewer.frames.qsize() == 2
+    assert feed.seq == latest.last_seq + 2
+    for events in (
+        [said(turn, feed.seq + 1, "three", Kind.TURN)],
+        [said(turn, feed.seq + 2, "after a gap")],
+        [said(turn, feed.seq + 1, "a" * (COSTLY_CHARS + 1))],
+    ):
+        assert not feed._is_next_text(events)
+    feed.offer([said(turn, feed.seq + 2, "after a gap")])
+    assert viewer.frames.qsize() == 2
+    assert not feed._is_next_text([said(turn, feed.seq + 1, "beside a task that reads")])
+    feed.close()
 
 
 @pytest.mark.parametrize("seed", range(5))
