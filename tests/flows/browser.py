@@ -132,6 +132,11 @@ class Visit:
     def __post_init__(self) -> None:
         self.effects_before = len(self.house.effects.lines)
 
+    @property
+    def is_on_phone(self) -> bool:
+        """Whether the `look` is that of a phone."""
+        return bool(self.look.get("has_touch"))
+
     def executions(self, name: str) -> int:
         """How often a service did something to this thing since the visit began."""
         lines = self.house.effects.lines[self.effects_before :]

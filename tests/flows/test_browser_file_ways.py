@@ -124,7 +124,6 @@ def test_a_pasted_picture_becomes_a_file(visit: Visit) -> None:
     visit.witness.assert_clean()
 
 
-@both_looks
 def test_files_are_dropped_anywhere_in_the_chat(visit: Visit, house: House, tmp_path: Path) -> None:
     tab = visit.tab()
     house.model.answers("Hello there", Answer(text="Hello."))

@@ -29,7 +29,8 @@ def test_by_keyboard_alone_a_chat_is_forked_and_goes_on(visit: Visit) -> None:
     expect(tab.get_by_text("Forked from")).to_be_visible()
     assert tab.url != first
     expect(tab.get_by_text("The Elbe.")).to_be_visible()
-    expect(box(tab)).to_be_focused()
+    if not visit.is_on_phone:  # its keyboard would cover the chat
+        expect(box(tab)).to_be_focused()
     ask(tab, visit.house.model.answers("And in Paris", Answer(text="The Seine.")))
     expect_over(tab)
     expect(tab.get_by_text("The Seine.")).to_be_visible()

@@ -65,7 +65,6 @@ def fits(tab: Page) -> bool:
     return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
-@both_looks
 def test_tabs_of_one_person_follow_each_other(visit: Visit, ida: str) -> None:
     context = visit.context(ida)
     watching, chat = context.new_page(), context.new_page()

@@ -121,7 +121,6 @@ def test_without_script_its_box_searches(visit: Visit) -> None:
     expect(tab.get_by_text("No chat has all these words.")).to_be_visible()
 
 
-@both_looks
 def test_commands_press_what_is_on_the_page(visit: Visit) -> None:
     tab = visit.tab()
     answers = (Answer(text="Noted."), Answer(text="Noted again."))

@@ -118,11 +118,12 @@ def test_code_is_open_where_it_grew_and_folded_after_a_reload(visit: Visit) -> N
     expect(tab.locator(".tail figure.code")).to_be_visible()
     expect_over(tab)
     code = tab.locator("figure.code")
-    unfold = code.get_by_role("checkbox", name=f"Show all {LINES} lines")
+    unfold = code.locator("input.rest")  # hidden on a phone while it is checked
     expect(unfold).to_be_checked()
     full = code.evaluate("(box) => box.clientHeight")
     tab.reload()
     expect(unfold).not_to_be_checked()
+    expect(unfold).to_have_accessible_name(f"Show all {LINES} lines")
     assert code.evaluate("(box) => box.clientHeight") < full - 200
     unfold.focus()
     tab.keyboard.press("Space")

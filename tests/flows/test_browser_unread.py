@@ -15,6 +15,7 @@ from .browser import (
     button,
     card,
     expect_over,
+    open_sidebar,
     region,
     tick_as_read,
 )
@@ -61,6 +62,7 @@ def test_an_answer_that_ends_before_its_persons_eyes_is_read(visit: Visit) -> No
         expect_over(tab)
     elsewhere = visit.tab()
     elsewhere.goto("/")
+    open_sidebar(elsewhere)
     expect(find_link(elsewhere, title)).not_to_contain_text("unread")
 
 
