@@ -36,7 +36,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 MAKE_SERVICE = """
 from mcpconfig.models import Service
 Service.objects.create(
-    name="vault", url={url!r}, authentication="oauth_user", allows_private_addresses=True
+    name="vault", url={url!r}, authentication="oauth_user", visibility="everyone",
+    allows_private_addresses=True
 )
 """
 MAKE_DUE = """
