@@ -137,16 +137,20 @@ class Visit:
         """Whether the `look` is that of a phone."""
         return bool(self.look.get("has_touch"))
 
+    @property
+    def owner(self) -> str:
+        """The name of the owner. The run on a phone has another, whose chats are not those of the
+        first run."""
+        return "phone" if self.is_on_phone else "owner"
+
     def executions(self, name: str) -> int:
         """How often a service did something to this thing since the visit began."""
         lines = self.house.effects.lines[self.effects_before :]
         return sum(line.endswith(f" {name}") for line in lines)
 
     def context(self, name: str = "owner", **options: Any) -> BrowserContext:
-        """A browser in which `name` is signed in; nobody is when the name is empty. On a phone, where
-        a test runs a second time, another member stands in for the owner."""
-        if name == "owner" and self.is_on_phone:
-            name = "phone"
+        """A browser in which `name` is signed in; nobody is when the name is empty."""
+        name = self.owner if name == "owner" else name
         state = self.house.signed_in(self.chromium, name) if name else None
         made = self.chromium.new_context(
             base_url=self.house.server.address, storage_state=state, **{**self.look, **options}

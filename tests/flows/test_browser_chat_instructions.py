@@ -30,7 +30,7 @@ def save(tab: Page, text: str) -> None:
 def find_prompt(visit: Visit, question: str) -> str:
     """Return the prompt of the request with this question."""
     bodies = [each.body for each in visit.house.model.requests]
-    (body,) = [each for each in bodies if question_in(each) == question]
+    *_, body = [each for each in bodies if question_in(each) == question]
     return str(body["messages"][0]["content"])
 
 
