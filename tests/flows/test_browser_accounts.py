@@ -60,10 +60,11 @@ def sign_out(tab: Page) -> None:
 
 @both_looks
 def test_a_passkey_signs_in_alone_and_as_second_factor(visit: Visit) -> None:
-    add_member(visit, "keyholder")
+    name = f"keyholder-of-{visit.owner}"
+    add_member(visit, name)
     tab = open_context(visit).new_page()
     password = visit.house.installation.password
-    sign_in(tab, "keyholder", password)
+    sign_in(tab, name, password)
     with security_key(tab):
         open_settings(tab)
         tab.get_by_role("link", name="Add passkey").click()
@@ -76,15 +77,15 @@ def test_a_passkey_signs_in_alone_and_as_second_factor(visit: Visit) -> None:
 
         sign_out(tab)
         button(tab, "Use a passkey").click()
-        expect(tab.get_by_role("heading", name="Hello, keyholder.")).to_be_visible()
+        expect(tab.get_by_role("heading", name=f"Hello, {name}.")).to_be_visible()
 
         sign_out(tab)
-        tab.get_by_label("Username").fill("keyholder")
+        tab.get_by_label("Username").fill(name)
         tab.get_by_label("Password").fill(password)
         button(tab, "Sign in").click()
         expect(tab.get_by_role("heading", name="Enter your code")).to_be_visible()
         button(tab, "Use a passkey").click()
-        expect(tab.get_by_role("heading", name="Hello, keyholder.")).to_be_visible()
+        expect(tab.get_by_role("heading", name=f"Hello, {name}.")).to_be_visible()
 
         open_settings(tab)
         tab.get_by_role("link", name="Remove passkey My laptop").click()
@@ -97,9 +98,10 @@ def test_a_passkey_signs_in_alone_and_as_second_factor(visit: Visit) -> None:
 
 @both_looks
 def test_an_app_is_set_up_from_its_picture_by_keyboard(visit: Visit) -> None:
-    add_member(visit, "phoner")
+    name = f"phoner-of-{visit.owner}"
+    add_member(visit, name)
     tab = visit.tab("")
-    sign_in(tab, "phoner", visit.house.installation.password)
+    sign_in(tab, name, visit.house.installation.password)
     open_settings(tab)
     tab.get_by_role("link", name="Set up").focus()
     tab.keyboard.press("Enter")
@@ -113,7 +115,7 @@ def test_an_app_is_set_up_from_its_picture_by_keyboard(visit: Visit) -> None:
     expect(tab.locator(".codes code")).to_have_count(10)
     code = tab.locator(".codes code").first.inner_text()
     sign_out(tab)
-    tab.get_by_label("Username").fill("phoner")
+    tab.get_by_label("Username").fill(name)
     tab.get_by_label("Password").fill(visit.house.installation.password)
     tab.keyboard.press("Enter")
     tab.get_by_label("Code").fill("000000000000")
@@ -121,19 +123,20 @@ def test_an_app_is_set_up_from_its_picture_by_keyboard(visit: Visit) -> None:
     expect(tab.get_by_text("This code is wrong")).to_be_visible()
     tab.get_by_label("Code").fill(code)
     tab.keyboard.press("Enter")
-    expect(tab.get_by_role("heading", name="Hello, phoner.")).to_be_visible()
+    expect(tab.get_by_role("heading", name=f"Hello, {name}.")).to_be_visible()
 
 
 @both_looks
 def test_signing_out_everywhere_closes_the_open_pages_of_other_devices(visit: Visit) -> None:
     """The socket of the other device ends at once, without a click there."""
-    add_member(visit, "traveller")
+    name = f"traveller-of-{visit.owner}"
+    add_member(visit, name)
     password = visit.house.installation.password
     other, mine = visit.tab(""), visit.tab("")
     closed: list[object] = []
     other.on("websocket", lambda socket: socket.on("close", lambda it: closed.append(it)))
-    sign_in(other, "traveller", password)
-    sign_in(mine, "traveller", password)
+    sign_in(other, name, password)
+    sign_in(mine, name, password)
     open_settings(mine)
     expect(mine.get_by_text("This device", exact=True)).to_have_count(1)
     devices = mine.get_by_role("button", name=re.compile("^Sign out Chrome on Linux"))

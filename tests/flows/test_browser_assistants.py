@@ -22,7 +22,7 @@ def create_assistant(tab: Page, name: str) -> None:
     else:
         tab.get_by_role("link", name="Assistants").click()
     tab.get_by_role("link", name="New assistant").click()
-    tab.get_by_label("Name").fill(name)
+    tab.get_by_label("Name", exact=True).fill(name)
     tab.get_by_label("Instructions").fill("x" * 8_001)
     tab.get_by_label("Only these services").check()
     tab.get_by_label("things").check()

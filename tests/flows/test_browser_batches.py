@@ -50,8 +50,9 @@ def three_wait(tab: Page) -> None:
 
 @both_looks
 def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visit: Visit) -> None:
+    word = f"batch-{visit.owner}"
     tab = visit.tab()
-    ask_in_new_chat(tab, make_calls(visit, "batch"))
+    ask_in_new_chat(tab, make_calls(visit, word))
     three_wait(tab)
     expect(boxes(tab)).to_have_count(2)
     boxes(tab).first.check()
@@ -59,10 +60,10 @@ def test_several_are_selected_and_run_together_and_the_dangerous_one_is_not(visi
     expect(boxes(tab).last).to_be_checked()
     button(tab, "Allow selected").click()
     expect(cards(tab)).to_have_count(1)
-    assert effects(visit, "batch") == [], "Nothing runs before all are decided."
+    assert effects(visit, word) == [], "Nothing runs before all are decided."
     button(card(tab, "delete thing"), "Deny").click()
-    expect(region(tab)).to_contain_text("All of batch is done.")
-    assert effects(visit, "batch") == ["slow_thing batch-1", "slow_thing batch-2"]
+    expect(region(tab)).to_contain_text(f"All of {word} is done.")
+    assert effects(visit, word) == [f"slow_thing {word}-{n}" for n in (1, 2)]
 
 
 @pytest.mark.long

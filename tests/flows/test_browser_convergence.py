@@ -124,6 +124,12 @@ class Devices:
         remove = self.laptop.get_by_role("button", name="Remove queued message")
         remove.first.click(timeout=TRY_MS)
 
+    def close_form(self) -> None:
+        """A form whose message was refused stays open on its device."""
+        for tab in (self.laptop, self.phone):
+            for cancel in tab.locator("form.edit").get_by_role("link", name="Cancel").all():
+                cancel.click(timeout=TRY_MS)
+
     def reload(self) -> None:
         self.pick().reload()
 
@@ -160,6 +166,7 @@ class Devices:
             return all(is_quiet() for _ in range(QUIET_LOOKS))
 
         eventually(stays_quiet, "quiet pages", seconds=120)
+        self.close_form()
 
 
 def open_devices(visit: Visit, seed: int) -> Devices:

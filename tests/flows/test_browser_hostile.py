@@ -113,7 +113,7 @@ LOOK = """(forbidden) => {
   // The sanitiser lets no class `controls` through, so these are ours.
   const framed = [...document.querySelectorAll("[hx-ignore] *")]
     .filter((element) => !element.closest("figure > header > .controls"));
-  const ours = /^(blocks|tail)-[0-9a-f-]+-\\d+-\\d+$/;
+  const ours = /^(blocks|tail)-[0-9a-f-]+-\\d+-\\d+(-(mark|note|back)-\\d+)?$/;
   const bad = framed.filter((element) =>
     element.matches(forbidden)
     || element.id && !ours.test(element.id)
