@@ -9,7 +9,7 @@ import pytest
 
 from .server import ROOT, spare_database
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(960)]
 
 # Whole files, or of a file only the tests in which the two databases could differ: emptying
 # PostgreSQL's tables after each takes a second.
@@ -99,7 +99,7 @@ def test_the_turn_engine_keeps_its_rules_on_postgresql(name: str) -> None:
             env={**os.environ, "DATABASE_URL": url},
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=900,
         )
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-1_000:]
     assert "[100%]" in done.stdout
