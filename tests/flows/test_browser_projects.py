@@ -29,7 +29,7 @@ def create_project(tab: Page, name: str, instructions: str = "Times are UTC.") -
     """Return the address of a new project."""
     tab.goto("/projects/")
     tab.get_by_role("link", name="New project").last.click()
-    tab.get_by_label("Name").fill(name)
+    tab.get_by_label("Name", exact=True).fill(name)
     tab.get_by_label("Instructions").fill(instructions)
     button(tab, "Create project").click()
     expect(tab.get_by_role("heading", name=name, level=1)).to_be_visible()
