@@ -140,7 +140,7 @@ async def test_a_tab_that_has_seen_more_than_there_is_must_reload(turn: Turn) ->
         await feed.join(Viewer(), 10_000)
 
 
-def said(turn: Turn, seq: int, words: str, kind: Kind = Kind.TEXT) -> Event:
+def build_text(turn: Turn, seq: int, words: str, kind: Kind = Kind.TEXT) -> Event:
     data = {"message": str(turn.answer_id), "step": 1, "position": 0, "text": words}
     return Event(
         conversation_id=turn.conversation_id, seq=seq, turn_id=turn.pk, kind=kind, data=data
@@ -151,18 +151,18 @@ async def test_text_that_follows_is_sent_at_once_and_anything_else_is_not(turn: 
     latest = await in_database(Conversation.objects.get, pk=turn.conversation_id)
     feed, viewer = Feed(turn.conversation_id), Viewer()
     await feed.join(viewer, latest.last_seq)
-    feed.offer([said(turn, feed.seq + 1, "One "), said(turn, feed.seq + 2, "two")])
+    feed.offer([build_text(turn, feed.seq + 1, "One "), build_text(turn, feed.seq + 2, "two")])
     assert viewer.frames.qsize() == 2
     assert feed.seq == latest.last_seq + 2
     for events in (
-        [said(turn, feed.seq + 1, "three", Kind.TURN)],
-        [said(turn, feed.seq + 2, "after a gap")],
-        [said(turn, feed.seq + 1, "a" * (COSTLY_CHARS + 1))],
+        [build_text(turn, feed.seq + 1, "three", Kind.TURN)],
+        [build_text(turn, feed.seq + 2, "after a gap")],
+        [build_text(turn, feed.seq + 1, "a" * (COSTLY_CHARS + 1))],
     ):
         assert not feed._is_next_text(events)
-    feed.offer([said(turn, feed.seq + 2, "after a gap")])
+    feed.offer([build_text(turn, feed.seq + 2, "after a gap")])
     assert viewer.frames.qsize() == 2
-    assert not feed._is_next_text([said(turn, feed.seq + 1, "beside a task that reads")])
+    assert not feed._is_next_text([build_text(turn, feed.seq + 1, "beside a task that reads")])
     feed.close()
 
 
