@@ -154,7 +154,7 @@ class Feed:
         except Exception:
             # Half of an event may be in the fold, so it must not be applied again.
             self._drop_all()
-            log.exception("The feed of %s failed; its tabs reconnect and it is read again", self.conversation_id)
+            log.exception("The feed of %s failed; tabs reconnect", self.conversation_id)
             return
         self._painted_at = asyncio.get_running_loop().time()
         if committed is not None:
@@ -180,7 +180,7 @@ class Feed:
         except Unresumable:
             log.info("The conversation %s is gone", self.conversation_id)
         except Exception:
-            log.exception("The feed of %s failed; its tabs reconnect and it is read again", self.conversation_id)
+            log.exception("The feed of %s failed; tabs reconnect", self.conversation_id)
 
     async def _wait_for_more(self) -> None:
         """Wait while a long open block should not be painted yet, unless an event is no text."""
