@@ -5,7 +5,10 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import Group
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, Group
+from django.template.loader import render_to_string
+from django.test import RequestFactory
 from django.utils import timezone
 
 from chatapp.models import (
@@ -19,6 +22,7 @@ from chatapp.models import (
     ToolCall,
     Turn,
 )
+from chatapp.views.errors import SENTENCE
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.services import tool_definitions
 from mcpconfig.values.results import Tool
@@ -27,6 +31,7 @@ from tests.chatapp.rendering.cards.test_question_form import form
 from tests.turns import rows
 
 State = ToolCall.State
+TEMPLATES = settings.BASE_DIR / "templates"
 TITLE = "Every state of a card"
 TABLE = "| Day | Calls | Errors |\n|---|--:|--:|\n| Monday | 1,200 | 3 |\n| Tuesday | 900 | 5 |\n"
 CODE = "```python\n" + "print('a line that is as long as lines are')  # and longer\n" * 50 + "```\n"
@@ -146,6 +151,15 @@ def _add_tool() -> ToolDefinition:
     tool = rows.definition(properties=FIELDS, required=["title"])
     ToolDefinition.objects.filter(pk=tool.pk).update(is_current=False)
     return tool
+
+
+def render_errors() -> dict[str, str]:
+    """Return the page of each error, by the name of its template."""
+    request = RequestFactory().post("/c/", {"text": "What is new?"})
+    request.user = AnonymousUser()
+    told = {"sentence": SENTENCE, "fields": [("text", "What is new?")], "has_files": True}
+    names = sorted(path.name for path in TEMPLATES.glob("[45]*.html"))
+    return {name: render_to_string(name, told, request) for name in names}
 
 
 def _sign(call: ToolCall, second: SecondSignature, person: Member) -> None:

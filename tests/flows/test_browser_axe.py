@@ -3,6 +3,7 @@
 The rules of the page's content policy stay in force: axe is evaluated by the test, not by the page.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,6 +186,17 @@ def own_pages(house: House, filled: str) -> list[str]:
     return [f"/approvals/{each}/" for each in said.splitlines()[-1].split()]
 
 
+@pytest.fixture(scope="module")
+def errors(house: House) -> dict[str, str]:
+    """The page of each error, by the name of its template."""
+    script = "import json; from tests.flows.all_states import render_errors as render; " + (
+        "print(json.dumps(render()))"
+    )
+    said = house.installation.manage("shell", "-v", "0", "-c", script)
+    pages: dict[str, str] = json.loads(said.splitlines()[-1])
+    return pages
+
+
 # What rises into view is half transparent on its way. Some turn for ever.
 AT_REST = """() => Promise.allSettled(document.getAnimations()
   .filter((each) => each.effect.getComputedTiming().endTime < Infinity)
@@ -357,6 +369,27 @@ def test_the_page_behind_a_link_that_is_too_late_is(
         assert answer is not None and answer.status in (404, 409, 410), address
         found[address] = objections(tab, axe)
     assert {address: words for address, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_of_an_error_is(
+    visit: Visit, axe: str, errors: dict[str, str], size: str, scheme: Any
+) -> None:
+    tab = visit.tab("", viewport=SIZES[size], color_scheme=scheme)
+    tab.route(
+        "**/broken/*",
+        lambda route: route.fulfill(
+            body=errors[route.request.url.rpartition("/")[2]], content_type="text/html"
+        ),
+    )
+    found = {}
+    for name in errors:
+        tab.goto(f"/broken/{name}")
+        expect(tab.get_by_role("heading", level=1)).to_be_visible()
+        found[name] = objections(tab, axe)
+    assert {name: words for name, words in found.items() if words} == {}
+    assert "500.html" in found
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

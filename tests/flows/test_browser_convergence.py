@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from random import Random
 
 import pytest
@@ -30,7 +31,7 @@ LEAST_DONE = ACTIONS // 4
 IS_QUIET = (
     """() => !document.querySelector("#thread [aria-busy], #queue li, #thread [data-card]")"""
 )
-PER_DEVICE = re.compile(r' open=""| data-keep="\w*"')
+PER_DEVICE = re.compile(r' open=""| autofocus=""| data-keep="\w*"')
 LOSE_NEXT_CHANGES = """() => document.querySelector("[data-stream]").addEventListener(
   "changes", (event) => event.stopImmediatePropagation(), { capture: true, once: true })"""
 
@@ -188,9 +189,18 @@ def to_sign(tab: Page) -> Locator:
 
 
 def read_thread(tab: Page) -> str:
-    """The conversation without what each device has of its own: which details are open, and the
-    version of an element, which counts the changes that it got at once."""
+    """The conversation without what each device has of its own: which details are open, where a
+    form was closed, and the version of an element, which counts the changes that it got at once."""
     return PER_DEVICE.sub("", bytes_of(tab))
+
+
+def expect_same_threads(one: Page, other: Page) -> None:
+    """Wait until both pages show the same; a failure says where they differ."""
+    try:
+        eventually(lambda: read_thread(one) == read_thread(other), "the same page")
+    except AssertionError as error:
+        lines = (read_thread(tab).replace("><", ">\n<").splitlines() for tab in (one, other))
+        raise AssertionError("\n".join(unified_diff(*lines, lineterm=""))) from error
 
 
 def read(tab: Page, selector: str) -> str:
@@ -212,7 +222,7 @@ def test_pages_converge_whatever_was_done_on_which_device(
         devices.act(ways)
     devices.finish()
     laptop, phone, approver = devices.laptop, devices.phone, devices.approver
-    eventually(lambda: read_thread(laptop) == read_thread(phone), "the same page on both devices")
+    expect_same_threads(laptop, phone)
     shown, chats, inbox = (
         read_thread(laptop),
         read(laptop, "#sidebar-list"),
