@@ -50,8 +50,9 @@ MODEL = "openai-chat:scripted"
 DEMO_MODEL = "demo:assistant"
 DATABASE = "house.sqlite3"
 VIOLATION = "Broken rule of the page: "
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-LAPTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+Look = dict[str, Any]
+PHONE: Look = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LAPTOP: Look = {"viewport": {"width": 1280, "height": 800}}
 # A test with this mark runs on a light laptop, and in the long lane also on a dark phone.
 both_looks = pytest.mark.parametrize(
     "look",
@@ -125,7 +126,7 @@ class Visit:
     chromium: Browser
     house: "House"
     witness: Witness
-    look: dict[str, Any] = field(default_factory=dict)
+    look: Look = field(default_factory=dict)
     contexts: list[BrowserContext] = field(default_factory=list)
     effects_before: int = field(init=False)
 
@@ -298,13 +299,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 @pytest.fixture
-def look() -> dict[str, Any]:
+def look() -> Look:
     """What `both_looks` gives a test."""
     return {}
 
 
 @pytest.fixture
-def visit(chromium: Browser, house: House, look: dict[str, Any]) -> Iterator[Visit]:
+def visit(chromium: Browser, house: House, look: Look) -> Iterator[Visit]:
     """Tabs that may do nothing wrong: at the end there was no error, no broken rule of the content
     policy, no dialog, and no request to another host."""
     assert house.server.is_alive, f"It ended with {house.server.code}. {house.server.log[-2_000:]}"

@@ -199,8 +199,8 @@ def expect_same_threads(one: Page, other: Page) -> None:
     try:
         eventually(lambda: read_thread(one) == read_thread(other), "the same page")
     except AssertionError as error:
-        lines = (read_thread(tab).replace("><", ">\n<").splitlines() for tab in (one, other))
-        raise AssertionError("\n".join(unified_diff(*lines, lineterm=""))) from error
+        left, right = (read_thread(tab).replace("><", ">\n<").splitlines() for tab in (one, other))
+        raise AssertionError("\n".join(unified_diff(left, right, lineterm=""))) from error
 
 
 def read(tab: Page, selector: str) -> str:

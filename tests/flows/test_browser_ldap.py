@@ -17,7 +17,7 @@ from tests.peers.ldap_directory import (
     running_directory,
 )
 
-from .browser import House, open_house, openai_alone
+from .browser import House, Look, both_looks, open_house, openai_alone
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -48,10 +48,11 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         pytest.skip(str(reason))
 
 
+@both_looks
 def test_a_person_comes_in_and_confirms_by_the_password_of_the_directory(
-    chromium: Browser, company: House
+    chromium: Browser, company: House, look: Look
 ) -> None:
-    tab = chromium.new_context(base_url=company.server.address).new_page()
+    tab = chromium.new_context(base_url=company.server.address, **look).new_page()
     tab.goto("/sign-in/?next=/memory/")
     expect(tab.get_by_text("Your username and password of Example directory")).to_be_visible()
     tab.get_by_label("Username").fill("kim")

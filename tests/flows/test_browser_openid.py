@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.peers.programs import find_free_port, openid_provider, running
 
-from .browser import House, open_house, openai_alone, sign_in
+from .browser import House, Look, both_looks, open_house, openai_alone, sign_in
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 PORT = find_free_port()
@@ -37,8 +37,10 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             yield house
 
 
-def open_tab(chromium: Browser, house: House) -> Page:
-    return chromium.new_context(base_url=house.server.address).new_page()
+@pytest.fixture
+def tab(chromium: Browser, company: House, look: Look) -> Iterator[Page]:
+    with chromium.new_context(base_url=company.server.address, **look) as context:
+        yield context.new_page()
 
 
 def sign_in_there(tab: Page, name: str) -> None:
@@ -49,8 +51,8 @@ def sign_in_there(tab: Page, name: str) -> None:
     tab.get_by_role("button", name="Continue").click()
 
 
-def test_a_person_comes_in_by_the_provider(chromium: Browser, company: House) -> None:
-    tab = open_tab(chromium, company)
+@both_looks
+def test_a_person_comes_in_by_the_provider(tab: Page) -> None:
     tab.goto("/sign-in/?next=/memory/")
     tab.get_by_role("link", name="Sign in with Company").click()
     sign_in_there(tab, "ada")
@@ -58,12 +60,11 @@ def test_a_person_comes_in_by_the_provider(chromium: Browser, company: House) ->
     tab.goto("/settings/")
     expect(tab.get_by_text("ada@example.com")).to_be_visible()
     expect(tab.get_by_label("Last name")).to_have_value("Lovelace")
-    tab.context.close()
 
 
-def test_the_provider_asks_again_to_confirm(chromium: Browser, company: House) -> None:
+@both_looks
+def test_the_provider_asks_again_to_confirm(tab: Page) -> None:
     """Although the person still has a session there."""
-    tab = open_tab(chromium, company)
     tab.goto("/sign-in/?next=/memory/")
     tab.get_by_role("link", name="Sign in with Company").click()
     sign_in_there(tab, "confirming")
@@ -74,21 +75,19 @@ def test_the_provider_asks_again_to_confirm(chromium: Browser, company: House) -
     tab.get_by_placeholder("and password").fill("any")
     tab.get_by_role("button", name="Sign-in").click()
     expect(tab.get_by_role("heading", name="Access tokens")).to_be_visible()
-    tab.context.close()
 
 
-def test_who_cancels_there_gets_a_sentence_here(chromium: Browser, company: House) -> None:
-    tab = open_tab(chromium, company)
+@both_looks
+def test_who_cancels_there_gets_a_sentence_here(tab: Page) -> None:
     tab.goto("/sign-in/")
     tab.get_by_role("link", name="Sign in with Company").click()
     tab.get_by_role("link", name="Cancel").click()
     expect(tab.get_by_role("heading", name="You are not signed in")).to_be_visible()
     expect(tab.get_by_text("You cancelled the sign-in")).to_be_visible()
-    tab.context.close()
 
 
-def test_a_member_connects_the_provider(chromium: Browser, company: House) -> None:
-    tab = open_tab(chromium, company)
+@both_looks
+def test_a_member_connects_the_provider(tab: Page, company: House) -> None:
     sign_in(tab, "stranger", company.installation.password)
     tab.goto("/settings/")
     tab.get_by_role("link", name="Connect Company").click()
@@ -99,4 +98,6 @@ def test_a_member_connects_the_provider(chromium: Browser, company: House) -> No
     tab.get_by_role("link", name="Sign in with Company").click()
     sign_in_there(tab, "grace")
     expect(tab.get_by_role("heading", name=re.compile("Hello, stranger"))).to_be_visible()
-    tab.context.close()
+    tab.goto("/settings/")
+    tab.get_by_role("button", name="Disconnect Company").click()
+    expect(tab.get_by_role("link", name="Connect Company")).to_be_visible()

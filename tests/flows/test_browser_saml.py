@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.peers.programs import find_free_port, running, saml_provider
 from tests.peers.saml_provider import CERTIFICATE, KEY
 
-from .browser import House, open_house, openai_alone
+from .browser import House, Look, both_looks, open_house, openai_alone
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 PORT = find_free_port()
@@ -40,9 +40,12 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             yield house
 
 
-def test_a_person_comes_in_and_confirms_by_the_provider(chromium: Browser, acme: House) -> None:
+@both_looks
+def test_a_person_comes_in_and_confirms_by_the_provider(
+    chromium: Browser, acme: House, look: Look
+) -> None:
     """The provider's page posts from another site, so that the session's cookie is not sent."""
-    tab = chromium.new_context(base_url=acme.server.address).new_page()
+    tab = chromium.new_context(base_url=acme.server.address, **look).new_page()
     tab.goto("/sign-in/?next=/memory/")
     tab.get_by_role("link", name="Sign in with Acme").click()
     tab.get_by_role("button", name="Sign in as Ada").click()
