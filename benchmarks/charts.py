@@ -74,12 +74,12 @@ def render_sizing(kept: Kept) -> str:
     costs, rest = kept["figures"][COSTS], kept["figures"][REST]
     message = costs["ours: CPU of a message without its chunks"][0]
     chunk = costs["ours: CPU of 1,000 more chunks"][0] / 1_000
-    started = rest["memory after the start"][0]
+    warm = rest["memory after the first answer"][0]
     page = rest.get("memory of an open page", (0.0, "KB"))[0] / 1_024
     lines = ["| people at work | cores | memory, one page each |", "|--:|--:|--:|"]
     for people in PEOPLE:
         cores = people * (message + CHUNKS * chunk) / 1_000 / PAUSE_SECONDS / USED
-        lines.append(f"| {people} | {cores:.1f} | {started + people * page:,.0f} MB |")
+        lines.append(f"| {people} | {cores:.1f} | {warm + people * page:,.0f} MB |")
     return "\n".join(lines) + "\n"
 
 

@@ -218,10 +218,12 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
         rest: list[Figure] = [("memory after the start", read_tree_mb(ours.pid), "MB")]
         for target in targets:  # imports, caches and the first connections
             await measure_round(target, model, 1, SHORT)
+        rest.append(("memory after the first answer", read_tree_mb(ours.pid), "MB"))
         many = 2 if options.smoke else MANY
         idle = await count_idle_statements(ours, many, options.idle_seconds)
         rest.append((f"statements a second with {many} open pages", idle, "statements"))
         warm = read_tree_mb(ours.pid)
+        rest.append((f"memory with {many} open pages", warm, "MB"))
         started, busy = time.monotonic(), read_busy_seconds()
         rounds: list[Round] = []
         for answers, chunks, repeats in plan(options):
@@ -230,7 +232,7 @@ async def run_session(options: argparse.Namespace, folder: Path, database_url: s
                     rounds.append(await measure_round(target, model, answers, chunks))
             if chunks == SHORT:
                 grown = read_tree_mb(ours.pid) - warm
-                rest.append((f"memory after {answers * repeats} answers", grown, "MB more"))
+                rest.append((f"memory after {answers * repeats} answers more", grown, "MB more"))
         load = (read_busy_seconds() - busy) / (time.monotonic() - started)
         rest.append(("load of the whole machine during the rounds", load, "cores"))
         if options.pages:
