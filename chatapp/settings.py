@@ -184,6 +184,7 @@ AXES_USERNAME_CALLABLE = "chatapp.people.sign_in_limits.get_counted_name"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "chatapp.views.account.sign_in.too_many_tries"
 AXES_ENABLE_ADMIN = False
+AXES_DISABLE_ACCESS_LOG = True  # nobody reads its addresses, and they would be kept for ever
 
 # --- signing in by a provider, and second factors (django-allauth; docs/accounts.md) ----------
 SIGN_IN_PROVIDERS = read_providers(env)

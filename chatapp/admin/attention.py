@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult
 
-from chatapp.background.results import is_in_database
-from chatapp.models import Approval, PolicyChange, ToolCall
+from chatapp.approvals.reminders import MAX_REFUSALS
+from chatapp.background.results import filter_late, is_in_database
+from chatapp.models import Approval, MailPreference, PolicyChange, ToolCall
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 # An approval that is open for longer is shown to admins.
@@ -25,6 +27,8 @@ class Attention:
     unknown_outcomes: int = 0
     waiting_changes: int = 0
     failed_tasks: int = 0
+    late_tasks: int = 0
+    refused_addresses: int = 0
 
 
 def count_attention() -> Attention:
@@ -37,7 +41,10 @@ def count_attention() -> Attention:
     ]
     if is_in_database():
         failed = DBTaskResult.objects.filter(status=TaskResultStatus.FAILED)
-        counted.append(("failed_tasks", failed))
+        counted += [("failed_tasks", failed), ("late_tasks", filter_late())]
+    if settings.SENDS_MAIL:
+        refused = MailPreference.objects.filter(is_on=False, refusals__gte=MAX_REFUSALS)
+        counted.append(("refused_addresses", refused))
     rows = [_count(name, queryset) for name, queryset in counted]
     return Attention(**dict(rows[0].union(*rows[1:], all=True)))
 

@@ -1,7 +1,9 @@
 """When something last ran, and how it ended: the places of the log's anchors, and backups."""
 
 import hashlib
+from datetime import timedelta
 
+from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.text import capfirst
@@ -11,6 +13,8 @@ from chatapp.models import LastRun
 BACKUP = "backup"
 ANCHOR = "anchor "
 MAX_PROBLEM = 500
+# A backup that is older has probably stopped.
+BACKUP_OVERDUE = timedelta(days=7)
 
 
 def record_run(name: str, problem: str = "") -> None:
@@ -46,3 +50,13 @@ def record_anchor(place: str, problem: str) -> None:
 
 def load_runs() -> dict[str, LastRun]:
     return {run.name: run for run in LastRun.objects.all()[:100]}
+
+
+def get_anchor_overdue() -> timedelta:
+    """Return the age at which an anchor has probably stopped."""
+    return timedelta(seconds=2 * settings.LOG_ANCHOR_SECONDS)
+
+
+def is_overdue(run: LastRun, overdue: timedelta) -> bool:
+    """Whether the last success is too old. A run that failed is not overdue: it failed."""
+    return not run.problem and run.at < timezone.now() - overdue

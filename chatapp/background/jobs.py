@@ -30,7 +30,7 @@ from chatapp.models import (
     Step,
 )
 from chatapp.notifications import devices, due_notifications, push_messages, push_texts, webhooks
-from chatapp.people import signals
+from chatapp.people import sign_in_limits, signals
 from chatapp.projects import changes as project_changes
 from chatapp.projects import files as project_files
 from chatapp.projects import vectors
@@ -259,6 +259,11 @@ def prune_traces() -> None:
 def delete_expired_sessions() -> None:
     """Delete the sign-ins that have expired; Django only ignores them."""
     SessionStore.clear_expired()
+
+
+@task
+def delete_old_sign_in_failures() -> None:
+    sign_in_limits.delete_old_failures()
 
 
 @task

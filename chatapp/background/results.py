@@ -31,6 +31,8 @@ MAX_ATTEMPTS = 5
 RETRIED_WITHIN = timedelta(minutes=1)
 # Doubles with each attempt.
 RETRY_SECONDS = 15
+# A task that no worker has started for so long was probably forgotten: no worker runs.
+LATE_AFTER = timedelta(minutes=10)
 LOST = f"The task started {MAX_ATTEMPTS} times, and no worker finished it."
 
 
@@ -48,6 +50,12 @@ def count_tasks() -> dict[str, int]:
         failed=Count("pk", filter=Q(status=TaskResultStatus.FAILED)),
     )
     return {"due": DBTaskResult.objects.ready().count(), **ended}
+
+
+def filter_late() -> "QuerySet[DBTaskResult[Any, Any]]":
+    """Return the tasks that are due and that no worker has started for a while."""
+    ready = DBTaskResult.objects.ready()
+    return ready.filter(enqueued_at__lt=Now() - LATE_AFTER, started_at=None)
 
 
 @compiled

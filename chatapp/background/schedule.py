@@ -79,6 +79,7 @@ RECURRING = (
     ),
     Recurring(task=jobs.prune_traces, seconds=lambda: 3_600),
     Recurring(task=jobs.delete_expired_sessions, seconds=lambda: 3_600),
+    Recurring(task=jobs.delete_old_sign_in_failures, seconds=lambda: 3_600),
     Recurring(
         task=jobs.expire_attention_checks,
         seconds=lambda: 3_600,

@@ -8,15 +8,18 @@ Down Online Guessing Attacks with Device Cookies").
 
 import hashlib
 import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from axes.attempts import get_cool_off_threshold
 from axes.handlers.database import AxesDatabaseHandler
-from axes.models import AccessAttempt
+from axes.models import AccessAttempt, AccessFailureLog
 from django.conf import settings
-from django.db.models import Q, Sum
+from django.db.models import Count, Max, OuterRef, Q, Subquery, Sum
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 
 from chatapp.models import Member
 
@@ -24,6 +27,9 @@ COOKIE = "known_browser"
 COOKIE_SECONDS = 365 * 24 * 3600
 # What access tokens are called in the counts. A name in the form never begins with a space.
 BEARER_NAME = " token "
+# How long failed sign-ins are kept for admins. The counts that lock are deleted after a minute.
+FAILURES_KEPT = timedelta(days=1)
+MOST_NAMES = 1_000
 
 
 def remember_browser(request: HttpRequest, response: HttpResponseBase, member: Member) -> None:
@@ -64,6 +70,15 @@ class SignInLimits(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes ha
     """Also counts the failures of an address for all names, except in browsers that are known. A
     directory reads a name in capital letters as the same one, so these count together."""
 
+    def user_login_failed(
+        self, sender: Any, credentials: dict[str, Any], request: Any = None, **kwargs: Any
+    ) -> None:
+        was_locked = getattr(request, "axes_locked_out", False)
+        super().user_login_failed(sender, credentials, request, **kwargs)
+        # Failures while sign-in pauses are not counted: nobody's password was checked.
+        if request is not None and not was_locked:
+            _keep_failure(str(credentials.get("username", "")), request)
+
     def get_failures(self, request: Any, credentials: dict[str, Any] | None = None) -> int:
         failures: int = super().get_failures(request, credentials)
         name = str((credentials or {}).get("username", ""))
@@ -81,3 +96,44 @@ class SignInLimits(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes ha
         if (counts["all"] or 0) < settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
             return failures
         return max(failures, settings.AXES_FAILURE_LIMIT)
+
+
+def _keep_failure(name: str, request: Any) -> None:
+    """Keep a failed sign-in for admins. A name that nobody has may be a password in the wrong
+    field, so it is not stored."""
+    if name.startswith(BEARER_NAME):
+        return
+    is_known = Member.objects.filter(username=name).exists()
+    AccessFailureLog.objects.create(
+        username=name if is_known else "", ip_address=request.axes_ip_address
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The sign-ins of the last day that failed for a member, or for all names that nobody has:
+    those have no `person`."""
+
+    name: str
+    person: int | None
+    number: int
+    latest: datetime
+
+
+def list_failures() -> list[Failures]:
+    """Return who failed to sign in, the most often first."""
+    since = timezone.now() - FAILURES_KEPT
+    rows = AccessFailureLog.objects.filter(attempt_time__gte=since).order_by().values("username")
+    person = Subquery(Member.objects.filter(username=OuterRef("username")).values("pk")[:1])
+    counted = rows.annotate(number=Count("pk"), latest=Max("attempt_time"), person=person)
+    return [
+        Failures(
+            name=row["username"], person=row["person"], number=row["number"], latest=row["latest"]
+        )
+        for row in counted.order_by("-number", "username")[:MOST_NAMES]
+    ]
+
+
+def delete_old_failures() -> None:
+    before = timezone.now() - FAILURES_KEPT
+    AccessFailureLog.objects.filter(attempt_time__lt=before).delete()

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum
@@ -25,8 +24,16 @@ from django_tasks_db.models import DBTaskResult
 from chatapp.admin.attention import Attention, filter_unconfirmed
 from chatapp.audit.audit_log import read_end
 from chatapp.audit.hash_chain import Mark, compute_digest, link_hash
+from chatapp.audit.last_runs import (
+    BACKUP,
+    BACKUP_OVERDUE,
+    get_anchor_overdue,
+    is_overdue,
+    load_runs,
+    name_anchor,
+)
 from chatapp.management.diagnostics.findings import Finding
-from chatapp.management.diagnostics.settings import check_settings
+from chatapp.management.diagnostics.settings import check_files, check_settings
 from chatapp.models import (
     Allowance,
     Approval,
@@ -38,7 +45,7 @@ from chatapp.models import (
     UsageOfDay,
 )
 from chatapp.people.admin_rights import VIEW_CHECKS
-from chatapp.people.sign_in_limits import BEARER_NAME
+from chatapp.people.sign_in_limits import list_failures
 from chatapp.providers.access.usage import AllowanceUse
 from mcpconfig.models import ToolSetting
 from mcpconfig.services.health import Health, list_health
@@ -97,7 +104,7 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
     if admin.has_perm("chatapp.view_logentry"):
         needs += _list_log_needs()
     if admin.has_perm(VIEW_CHECKS):
-        needs += _list_check_needs()
+        needs += [*_list_check_needs(), *_list_mail_needs(attention), *_list_run_needs()]
     return sorted(needs, key=lambda need: need.rank)
 
 
@@ -446,8 +453,8 @@ def _describe_use(use: AllowanceUse) -> str:
 
 
 def _measure_allowances(allowances: list[Allowance]) -> Iterator[tuple[AllowanceUse, str]]:
-    """Yield the use of each allowance this month: that of the group, or of the one person who used
-    most of it, with their name."""
+    """Yield the use of each allowance this month: that of the group, or of each person who has one
+    of their own, with their name."""
     first = timezone.now().date().replace(day=1)
     used = UsageOfDay.objects.filter(day__gte=first).order_by().values("person_id", "currency")
     sums = used.annotate(tokens=Sum(F("input_tokens") + F("output_tokens")), spent=Sum("cost"))
@@ -476,9 +483,8 @@ def _measure_allowances(allowances: list[Allowance]) -> Iterator[tuple[Allowance
             total = sum((use.cost for use in uses.values()), Decimal(0))
             together = sum(use.tokens for use in uses.values())
             yield AllowanceUse(allowance=allowance, tokens=together, cost=total), ""
-        elif uses:
-            most = max(uses, key=lambda person: uses[person].share)
-            yield uses[most], names.get(most, "")
+        else:
+            yield from ((use, names.get(person, "")) for person, use in uses.items())
 
 
 def _list_people(
@@ -491,46 +497,32 @@ def _list_people(
 
 # --- sign-ins ----------------------------------------------------------------------------------
 def _list_sign_in_needs() -> Iterator[Need]:
-    """Yield who fails to sign in, by the names of members. A name that nobody has may be a
-    password in the wrong field, so it is counted and not shown."""
-    since = timezone.now() - timedelta(days=1)
-    attempts = AccessAttempt.objects.filter(attempt_time__gte=since)
-    attempts = attempts.exclude(username__startswith=BEARER_NAME)
-    counted: dict[str, int] = defaultdict(int)
-    latest: dict[str, datetime] = {}
-    rows = attempts.order_by("-attempt_time").values_list(
-        "username", "failures_since_start", "attempt_time"
-    )
-    for username, number, moment in rows[:1000]:
-        name = str(username or "").split(" in ")[0]
-        counted[name] += number
-        latest.setdefault(name, moment)
-    many = {name: number for name, number in counted.items() if number >= FAILED_SIGN_INS}
-    known = dict(Member.objects.filter(username__in=many).values_list("username", "pk"))
-    failed = sorted(known.items(), key=lambda pair: -many[pair[0]])
+    """Yield the members whose sign-in fails, and how often it fails for names that nobody has."""
+    failures = list_failures()
+    failed = [each for each in failures if each.person and each.number >= FAILED_SIGN_INS]
     need: Need | None = None
-    for name, pk in failed[:NAMES_MAX]:
+    for each in failed[:NAMES_MAX]:
         need = Need(
-            name=f"sign-ins-{pk}",
+            name=f"sign-ins-{each.person}",
             rank=28,
             tone="medium",
             icon="key",
             title=ngettext(
                 "%(count)s failed sign-in for %(name)s",
                 "%(count)s failed sign-ins for %(name)s",
-                many[name],
+                each.number,
             )
-            % {"count": intcomma(many[name]), "name": name},
+            % {"count": intcomma(each.number), "name": each.name},
             fact=_("In the last day. After %(limit)s failures in a row, sign-in pauses.")
             % {"limit": settings.AXES_FAILURE_LIMIT},
             action=_("Open member"),
-            address=reverse("admin:chatapp_member_change", args=[pk]),
-            key=f"{many[name]} {latest[name]}",
+            address=reverse("admin:chatapp_member_change", args=[each.person]),
+            key=f"{each.number} {each.latest}",
         )
         yield need
     members = reverse("admin:chatapp_member_changelist")
     yield from _list_more(len(failed) - NAMES_MAX, need, _("View members"), members)
-    strangers = sum(number for name, number in counted.items() if name not in known)
+    strangers = sum(each.number for each in failures if not each.name)
     if strangers >= settings.SIGN_IN_ADDRESS_FAILURE_LIMIT:
         yield Need(
             name="sign-ins-unknown",
@@ -546,6 +538,24 @@ def _list_sign_in_needs() -> Iterator[Need]:
 
 # --- the server --------------------------------------------------------------------------------
 def _list_task_needs(attention: Attention) -> Iterator[Need]:
+    address = reverse("admin:django_tasks_database_dbtaskresult_changelist")
+    if late := attention.late_tasks:
+        yield Need(
+            name="tasks-late",
+            rank=8,
+            tone="high",
+            icon="system",
+            title=ngettext(
+                "%(count)s background task waits for a worker",
+                "%(count)s background tasks wait for a worker",
+                late,
+            )
+            % {"count": intcomma(late)},
+            fact=_("None has started for ten minutes. Run %(command)s, or set TASKS_WORKER=1.")
+            % {"command": "manage.py run_tasks"},
+            action=_("View tasks"),
+            address=f"{address}?status__exact=READY",
+        )
     count = attention.failed_tasks
     if not count:
         return
@@ -564,8 +574,7 @@ def _list_task_needs(attention: Attention) -> Iterator[Need]:
         fact=_("Last failure: %(time)s. For example: %(task)s.")
         % {"time": moment or "–", "task": str(last["path"]).rsplit(".", 1)[-1]},
         action=_("View tasks"),
-        address=reverse("admin:django_tasks_database_dbtaskresult_changelist")
-        + "?status__exact=FAILED",
+        address=f"{address}?status__exact=FAILED",
     )
 
 
@@ -618,7 +627,10 @@ def list_problems(language: str) -> tuple[Finding, ...]:
 
 
 def _list_check_needs() -> Iterator[Need]:
-    problems = list_problems(get_language() or "")
+    """Yield the checks of the settings that fail, and of the files: a disk fills while a server
+    runs."""
+    files = (finding for finding in check_files() if finding.state != "good")
+    problems = [*files, *list_problems(get_language() or "")]
     if problems:
         is_wrong = any(finding.state == "wrong" for finding in problems)
         yield Need(
@@ -627,12 +639,56 @@ def _list_check_needs() -> Iterator[Need]:
             tone="high" if is_wrong else "medium",
             icon="system",
             title=ngettext(
-                "%(count)s check of the settings fails",
-                "%(count)s checks of the settings fail",
+                "%(count)s check of settings and files fails",
+                "%(count)s checks of settings and files fail",
                 len(problems),
             )
             % {"count": len(problems)},
             fact=" ".join(filter(None, [str(problems[0].message), str(problems[0].hint)])),
             action=_("View checks"),
             address=reverse("admin:checks"),
+        )
+
+
+def _list_mail_needs(attention: Attention) -> Iterator[Need]:
+    if count := attention.refused_addresses:
+        yield Need(
+            name="refused-addresses",
+            rank=46,
+            tone="medium",
+            icon="alert",
+            title=ngettext(
+                "The mail server refuses %(count)s address",
+                "The mail server refuses %(count)s addresses",
+                count,
+            )
+            % {"count": intcomma(count)},
+            fact=_("These members get no mail until the address is corrected."),
+            action=_("View checks"),
+            address=reverse("admin:checks"),
+        )
+
+
+def _list_run_needs() -> Iterator[Need]:
+    """Yield what failed or stopped: backups that were recorded once, and anchors of the log."""
+    runs = load_runs()
+    anchors = [(name_anchor(place), get_anchor_overdue()) for place in settings.LOG_ANCHORS]
+    for name, overdue in [(BACKUP, BACKUP_OVERDUE), *anchors]:
+        run = runs.get(name)
+        if run is None or not (run.problem or is_overdue(run, overdue)):
+            continue
+        what = _("The last backup") if name == BACKUP else _("The last anchor of the log")
+        state = _("%(what)s failed") if run.problem else _("%(what)s is too old")
+        last = date_format(timezone.localtime(run.succeeded_at or run.at), "DATETIME_FORMAT")
+        success = _("Last success: %(last)s.") % {"last": last if run.succeeded_at else "–"}
+        yield Need(
+            name=f"run-{name.replace(' ', '-')}",
+            rank=14,
+            tone="high",
+            icon="alert",
+            title=state % {"what": what},
+            fact=f"{run.problem} {success}".strip(),
+            action=_("View system"),
+            address=reverse("admin:system"),
+            key=str(run.at) if run.problem else str(run.succeeded_at),
         )

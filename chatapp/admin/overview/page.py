@@ -8,17 +8,23 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from chatapp.admin.attention import Attention, count_attention
 from chatapp.admin.glossary import list_terms
 from chatapp.admin.menu import build_menu
 from chatapp.admin.setup_checklist import load_setup_checklist
 from chatapp.management.diagnostics import mail
-from chatapp.management.diagnostics.connections import check_services
+from chatapp.management.diagnostics.connections import (
+    check_channel_layer,
+    check_secrets,
+    check_services,
+)
 from chatapp.management.diagnostics.database import check_clock, check_database
+from chatapp.management.diagnostics.findings import Finding
 from chatapp.management.diagnostics.models import check_models
 from chatapp.management.diagnostics.settings import check_addresses, check_files, check_settings
+from chatapp.management.diagnostics.sign_in import check_directory
 from chatapp.management.diagnostics.tasks import check_tasks
 from chatapp.models import Member
 from chatapp.people.admin_rights import VIEW_CHECKS
@@ -68,13 +74,15 @@ def _build_live(person: Member, attention: Attention) -> dict[str, Any]:
     }
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def show_checks(request: HttpRequest) -> HttpResponse:
-    """The checks of `manage.py doctor` that connect to nothing, and the services that failed last.
-    Secrets are checked on the page Keys."""
+    """The checks of `manage.py doctor`, and the services that failed last. A POST also runs those
+    that take long: connections to other servers, and the stored secrets."""
     if not request.user.has_perm(VIEW_CHECKS):
         raise PermissionDenied
+    connects = request.method == "POST"
     findings = [
+        *(_run_long_checks() if connects else ()),
         *check_settings(),
         *check_addresses(),
         *check_files(),
@@ -90,5 +98,10 @@ def show_checks(request: HttpRequest) -> HttpResponse:
         "title": _("Checks"),
         "findings": sorted(findings, key=lambda finding: finding.state == "good"),
         "failing": sum(finding.state != "good" for finding in findings),
+        "connects": connects,
     }
     return TemplateResponse(request, "admin/checks.html", context)
+
+
+def _run_long_checks() -> list[Finding]:
+    return [*check_channel_layer(), *mail.check_server(), *check_directory(), *check_secrets()]

@@ -27,10 +27,17 @@ from chatapp.admin.overview.needs import find_altered_entry
 from chatapp.admin.overview.running import count_running
 from chatapp.audit.anchors import describe_place
 from chatapp.audit.audit_log import read_end
-from chatapp.audit.last_runs import BACKUP, load_runs, name_anchor
+from chatapp.audit.last_runs import (
+    BACKUP,
+    BACKUP_OVERDUE,
+    get_anchor_overdue,
+    is_overdue,
+    load_runs,
+    name_anchor,
+)
 from chatapp.background.heartbeat import DEAD_AFTER
 from chatapp.background.jobs import KEPT_DAYS
-from chatapp.background.results import is_in_database
+from chatapp.background.results import LATE_AFTER, is_in_database
 from chatapp.background.schedule import RECURRING
 from chatapp.models import (
     Attachment,
@@ -71,14 +78,12 @@ TASKS = {
     "ask_about_new_tools": _lazy("Ask for second opinions on new tools"),
     "prune_traces": _lazy("Delete old traces"),
     "delete_expired_sessions": _lazy("Delete expired sessions"),
+    "delete_old_sign_in_failures": _lazy("Delete old failed sign-ins"),
     "expire_attention_checks": _lazy("Let attention checks expire"),
     "log_lapsed_consents": _lazy("Record permissions that expired"),
     "prune_results": _lazy("Delete results of background tasks"),
 }
-LATE = timedelta(minutes=10)
 MOST_WORKERS = 50
-# A backup that is older has probably stopped.
-BACKUP_OVERDUE = timedelta(days=7)
 WORKER_KINDS = {
     Worker.Kind.SERVER: _lazy("Server %(host)s, process %(pid)s"),
     Worker.Kind.TASKS: _lazy("Tasks %(host)s, process %(pid)s"),
@@ -195,7 +200,7 @@ def _list_task_rows() -> Iterator[Row]:
         oldest=Min("enqueued_at", filter=Q(status=Status.READY, run_after=None)),
     )
     oldest = counts["oldest"]
-    is_late = bool(oldest) and oldest < timezone.now() - LATE
+    is_late = bool(oldest) and oldest < timezone.now() - LATE_AFTER
     yield Row(
         name=_("Background tasks"),
         value=_("%(ready)s waiting, %(running)s running, %(failed)s failed")
@@ -414,7 +419,7 @@ def _build_log(runs: Mapping[str, LastRun]) -> Card:
         )
     )
     missing = _("The first one is written within this interval.")
-    overdue = timedelta(seconds=2 * settings.LOG_ANCHOR_SECONDS)
+    overdue = get_anchor_overdue()
     for number, (place, shown) in enumerate(zip(settings.LOG_ANCHORS, places, strict=True), 1):
         name = _("Anchor at %(place)s") % {"place": shown}
         if places.count(shown) > 1:
@@ -433,7 +438,7 @@ def _build_run(name: str, run: LastRun | None, missing: str, overdue: timedelta)
     """Return when something last ran and how it ended. After `overdue`, a success is too old."""
     if run is None:
         return Row(name=name, value=_("not recorded yet"), note=missing, tone="warn")
-    if not run.problem and run.at < timezone.now() - overdue:
+    if is_overdue(run, overdue):
         note = _("Last success: %(last)s.") % {"last": _write_time(run.at)}
         return Row(name=name, value=_("overdue"), note=note, tone="warn")
     if not run.problem:

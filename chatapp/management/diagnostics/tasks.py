@@ -7,12 +7,11 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 from django_tasks_db.models import DBTaskResult
 
-from chatapp.background.results import is_in_database
+from chatapp.background.results import filter_late, is_in_database
 
 from .findings import Finding, report_doubtful, report_good, report_wrong
 
 SUBJECT = "tasks"
-WAITS = timedelta(minutes=10)
 RECENT = timedelta(days=1)
 
 
@@ -22,8 +21,7 @@ def check_tasks() -> list[Finding]:
         return [
             report_good(SUBJECT, _("%(backend)s runs them.") % {"backend": settings.TASKS_BACKEND})
         ]
-    late = DBTaskResult.objects.ready().filter(enqueued_at__lt=Now() - WAITS, started_at=None)
-    if waiting := late.count():
+    if waiting := filter_late().count():
         hint = _("Run: %(command)s. Or set TASKS_WORKER=1 for the server.") % {
             "command": "manage.py run_tasks"
         }

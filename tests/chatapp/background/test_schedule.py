@@ -39,6 +39,7 @@ PROCESSES = 4
 ALWAYS = {
     *("prune_events", "prune_traces", "prune_results", "delete_unused_objects"),
     *("delete_expired_sessions", "log_lapsed_consents", "remove_deleted_chats"),
+    "delete_old_sign_in_failures",
     *("read_left_files", "make_missing_vectors"),
     "delete_old_imports",
     *("look_for_notifications", "look_for_all_notifications", "delete_old_notifications"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from axes.models import AccessAttempt
+from axes.models import AccessFailureLog
 from django.test import Client
 from django.utils import timezone
 
@@ -73,12 +73,11 @@ def test_a_dismissed_item_that_was_gone_is_new_when_it_comes_again(
 
 def test_more_failed_sign_ins_come_back(admin_client: Client, owner: Member) -> None:
     def guess(minutes: int) -> None:
-        AccessAttempt.objects.all().delete()
-        made = AccessAttempt.objects.create(
-            username=owner.username, failures_since_start=needs.FAILED_SIGN_INS
-        )
+        AccessFailureLog.objects.all().delete()
+        for _ in range(needs.FAILED_SIGN_INS):
+            AccessFailureLog.objects.create(username=owner.username)
         moment = timezone.now() - timedelta(minutes=minutes)
-        AccessAttempt.objects.filter(pk=made.pk).update(attempt_time=moment)
+        AccessFailureLog.objects.update(attempt_time=moment)
 
     guess(60)
     hide(admin_client, "dismiss")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from axes.models import AccessAttempt
+from axes.models import AccessAttempt, AccessFailureLog
 from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group, Permission
 from django.db import connection
@@ -18,12 +18,17 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.admin.overview import charts, needs, page
 from chatapp.admin.overview.plots import draw_rows
+from chatapp.approvals.reminders import MAX_REFUSALS
 from chatapp.audit import chat_access
+from chatapp.audit.last_runs import BACKUP, record_run
 from chatapp.background import jobs
+from chatapp.management.diagnostics import settings as diagnostics_settings
 from chatapp.management.diagnostics.findings import report_wrong
 from chatapp.models import (
     Allowance,
     Approval,
+    LastRun,
+    MailPreference,
     Member,
     PolicyChange,
     ToolCall,
@@ -33,6 +38,7 @@ from chatapp.models import (
 from chatapp.models.policy import audit_log_guards
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.conftest import signed_in
+from tests.peers.post_office import free_port, post_office
 from tests.turns import rows
 
 pytestmark = pytest.mark.django_db
@@ -106,15 +112,34 @@ def spend() -> None:
     )
 
 
-def guess_password() -> None:
-    AccessAttempt.objects.create(
-        username="owner", ip_address="203.0.113.24", failures_since_start=9
+def fail_sign_ins(name: str, number: int) -> None:
+    AccessFailureLog.objects.bulk_create(
+        AccessFailureLog(username=name, ip_address="203.0.113.24") for _ in range(number)
     )
+
+
+def guess_password() -> None:
+    fail_sign_ins("owner", 9)
 
 
 def fail_task() -> None:
     jobs.prune_events.enqueue()
     DBTaskResult.objects.update(status="FAILED", finished_at=timezone.now())
+
+
+def stop_workers() -> None:
+    jobs.prune_events.enqueue()
+    DBTaskResult.objects.update(enqueued_at=timezone.now() - timedelta(minutes=11))
+
+
+def fail_backup() -> None:
+    record_run(BACKUP)
+    record_run(BACKUP, "the disk is full")
+
+
+def stop_backups() -> None:
+    record_run(BACKUP)
+    LastRun.objects.update(at=timezone.now() - timedelta(days=8))
 
 
 def alter_log() -> None:
@@ -143,6 +168,9 @@ CAUSES: list[tuple[Callable[[], None], str, str]] = [
     (spend, "allowance-", "93 %"),
     (guess_password, "sign-ins-", "9 failed sign-ins for owner"),
     (fail_task, "tasks", "1 background task failed"),
+    (stop_workers, "tasks-late", "1 background task waits for a worker"),
+    (fail_backup, "run-backup", "The last backup failed The disk is full. Last success:"),
+    (stop_backups, "run-backup", "The last backup is too old Last success:"),
     (alter_log, "log", "The activity log was altered"),
     (remove_log, "log", "The activity log was altered"),
 ]
@@ -201,14 +229,81 @@ def test_the_most_urgent_is_first(admin_client: Client, owner: Member) -> None:
     assert named == ["failing", "tools", "unknown"]
 
 
-def test_a_name_that_nobody_has_is_not_shown(admin_client: Client) -> None:
+def test_a_name_that_nobody_has_is_not_stored(admin_client: Client, settings: Any) -> None:
     """It may be a password that was typed into the wrong field."""
-    AccessAttempt.objects.create(
-        username="hunter2!", ip_address="203.0.113.2", failures_since_start=60
-    )
+    settings.AXES_ENABLED = True
+    stranger = Client()
+    stranger.post("/sign-in/", {"username": "hunter2!", "password": "x"})
+    assert AccessFailureLog.objects.get().username == ""
+    fail_sign_ins("", 59)
     said = read_needs(admin_client)
     assert "60 failed sign-ins with other names" in said["sign-ins-unknown"]
     assert "hunter2!" not in open_overview(admin_client).text
+
+
+def test_failed_sign_ins_are_known_for_a_day_whoever_signs_in_meanwhile(
+    admin_client: Client, owner: Member, settings: Any
+) -> None:
+    """What locks a name is deleted a minute later, by anybody's next sign-in."""
+    settings.AXES_ENABLED = True
+    for _ in range(needs.FAILED_SIGN_INS):
+        Client().post("/sign-in/", {"username": "owner", "password": "a guess"})
+    Client().post("/sign-in/", {"username": "owner", "password": "while it pauses"})
+    AccessAttempt.objects.update(attempt_time=timezone.now() - timedelta(minutes=2))
+    Client().post("/sign-in/", {"username": "admin", "password": "a typing error"})
+    assert AccessAttempt.objects.count() == 1
+    (said,) = (text for name, text in read_needs(admin_client).items() if "sign-ins" in name)
+    assert said.startswith("5 failed sign-ins for owner")
+
+
+def test_typing_errors_of_members_are_not_taken_for_guesses(admin_client: Client) -> None:
+    for number in range(15):
+        Member.objects.create_user(f"person-{number}")
+        fail_sign_ins(f"person-{number}", 4)
+    assert read_needs(admin_client) == {}
+
+
+def test_failed_sign_ins_are_deleted_after_a_day(admin_client: Client, owner: Member) -> None:
+    guess_password()
+    AccessFailureLog.objects.update(attempt_time=timezone.now() - timedelta(hours=25))
+    fail_sign_ins("owner", 1)
+    jobs.delete_old_sign_in_failures.call()
+    assert AccessFailureLog.objects.count() == 1
+
+
+def test_everyone_who_nearly_spent_a_shared_kind_of_allowance_is_listed(
+    admin_client: Client,
+) -> None:
+    Allowance.objects.create(tokens=100)
+    for name, used in (("ada", 95), ("grace", 120), ("kim", 10)):
+        person = Member.objects.create_user(name)
+        UsageOfDay.objects.create(
+            person=person, day=timezone.now().date(), model="a:b", input_tokens=used
+        )
+    titles = [text for name, text in read_needs(admin_client).items() if "allowance" in name]
+    assert [("grace" in text, "ada" in text) for text in titles] == [(True, False), (False, True)]
+
+
+@pytest.mark.usefixtures("no_kept_problems")
+def test_a_full_disk_and_refused_addresses_need_an_admin(
+    admin_client: Client, owner: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SENDS_MAIL = True
+    MailPreference.objects.create(person=owner, is_on=False, refusals=MAX_REFUSALS)
+    monkeypatch.setattr(diagnostics_settings, "MIN_FREE_BYTES", 10**18)
+    found = read_needs(admin_client)
+    assert "is nearly full. Free some space." in found["checks"]
+    assert "The mail server refuses 1 address" in found["refused-addresses"]
+
+
+def test_a_button_tests_connections_and_secrets(admin_client: Client, settings: Any) -> None:
+    with post_office(settings):
+        settings.EMAIL_PORT = free_port()
+        assert "can’t be used" not in open_overview(admin_client, "/admin/checks/").text
+        answer: Any = admin_client.post("/admin/checks/")
+    assert answer.status_code == 200
+    for words in ("so no mail is sent", "channel layer", "None are stored."):
+        assert words in answer.text
 
 
 def fill(owner: Member, times: int) -> None:
@@ -231,9 +326,7 @@ def fill(owner: Member, times: int) -> None:
         UsageOfDay.objects.create(
             person=person, day=timezone.now().date(), model="a:b", input_tokens=9
         )
-        AccessAttempt.objects.create(
-            username=person.username, ip_address=f"203.0.113.{number}", failures_since_start=9
-        )
+        fail_sign_ins(person.username, 9)
     Group.objects.create(name=f"group-{times}")
     Approval.objects.update(created_at=timezone.now() - timedelta(hours=3))
     fail_task()
@@ -410,6 +503,7 @@ def test_each_admin_sees_only_what_they_may_view(owner: Member) -> None:
         shown = open_overview(signed_in(clerk), address)
         assert shown.select(".needs li") == shown.select(".chart") == []
     assert signed_in(clerk).get("/admin/checks/").status_code == 403
+    assert signed_in(clerk).post("/admin/checks/").status_code == 403
     clerk.user_permissions.add(Permission.objects.get(codename="view_approval"))
     shown = open_overview(signed_in(clerk))
     assert [str(each["id"]) for each in shown.select(".needs li")] == ["need-approvals-waiting"]
