@@ -32,6 +32,13 @@ from tests.turns import rows
 
 State = ToolCall.State
 TEMPLATES = settings.BASE_DIR / "templates"
+# Pages without a form of their own, which are seldom seen.
+DOORS = (
+    "[45]*.html",
+    *("shared/busy.html", "shared/not_found.html", "shared/file_problem.html"),
+    *("sign_in/*_gone.html", "sign_in/provider_*.html", "sign_in/too_many_tries.html"),
+    *("sign_in/account_deleted.html", "sign_in/busy.html"),
+)
 TITLE = "Every state of a card"
 TABLE = "| Day | Calls | Errors |\n|---|--:|--:|\n| Monday | 1,200 | 3 |\n| Tuesday | 900 | 5 |\n"
 CODE = "```python\n" + "print('a line that is as long as lines are')  # and longer\n" * 50 + "```\n"
@@ -153,12 +160,20 @@ def _add_tool() -> ToolDefinition:
     return tool
 
 
-def render_errors() -> dict[str, str]:
-    """Return the page of each error, by the name of its template."""
+def render_doors() -> dict[str, str]:
+    """Return the page of each error, and each page that ends a way in, by its template."""
     request = RequestFactory().post("/c/", {"text": "What is new?"})
     request.user = AnonymousUser()
-    told = {"sentence": SENTENCE, "fields": [("text", "What is new?")], "has_files": True}
-    names = sorted(path.name for path in TEMPLATES.glob("[45]*.html"))
+    told = {
+        "sentence": SENTENCE,
+        "problem": SENTENCE,
+        "hint": SENTENCE,
+        "fields": [("text", "What is new?")],
+        "has_files": True,
+        "choice": {"name": "Company", "address": "/sign-in/with/company/"},
+    }
+    paths = (path for place in DOORS for path in sorted(TEMPLATES.glob(place)))
+    names = [str(path.relative_to(TEMPLATES)) for path in paths]
     return {name: render_to_string(name, told, request) for name in names}
 
 

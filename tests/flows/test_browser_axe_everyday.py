@@ -188,7 +188,17 @@ def walk_sharing(visit: Visit, tab: Page, look: Look) -> None:
     button(tab, "Read file").click()
     expect(tab.get_by_role("heading", name="from ChatGPT")).to_be_visible()
     look("an import")
-    tab.get_by_role("button", name="Discard").first.click()
+    button(tab, "Import selected").click()
+    expect(button(tab, "Undo import")).to_be_visible()
+    look("an import that is done")
+    button(tab, "Undo import").click()
+    expect(tab.get_by_role("heading", name="The import was undone")).to_be_visible()
+    look("an import that was undone")
+    tab.goto("/imports/")
+    tab.get_by_label("ZIP or JSON file").set_input_files({**EXPORT, "buffer": b"[{"})
+    button(tab, "Read file").click()
+    expect(tab.get_by_role("link", name="Choose another file")).to_be_visible()
+    look("an import that failed")
 
 
 def walk_account(visit: Visit, tab: Page, look: Look) -> None:
