@@ -32,7 +32,9 @@ LEAST_DONE = ACTIONS // 4
 IS_QUIET = (
     """() => !document.querySelector("#thread [aria-busy], #queue li, #thread [data-card]")"""
 )
-PER_DEVICE = re.compile(r' open=""| autofocus=""| data-keep="\w*"')
+PER_DEVICE = re.compile(
+    r' open=""| autofocus=""| data-keep="\w*"|<span class="saved">.*?</span>', re.DOTALL
+)
 LOSE_NEXT_CHANGES = """() => document.querySelector("[data-stream]").addEventListener(
   "changes", (event) => event.stopImmediatePropagation(), { capture: true, once: true })"""
 
@@ -48,7 +50,6 @@ class Devices:
     approver: Page
     name: str
     asked: int = 0
-    titles: int = 0
     done: Counter[str] = field(default_factory=Counter)
 
     def pick(self) -> Page:
@@ -127,21 +128,6 @@ class Devices:
         remove = self.laptop.get_by_role("button", name="Remove queued message")
         remove.first.click(timeout=TRY_MS)
 
-    def rename(self) -> None:
-        tab = self.pick()
-        button(tab, "Rename this chat").click(timeout=TRY_MS)
-        self.titles += 1
-        title = tab.get_by_label("Title", exact=True)
-        title.fill(f"{self.name} title {self.titles}", timeout=TRY_MS)
-        title.press("Enter", timeout=TRY_MS)
-
-    def pin(self) -> None:
-        """Pin or unpin the chat in the menu of the chat."""
-        tab = self.pick()
-        button(tab, "Chat menu").click(timeout=TRY_MS)
-        menu = tab.get_by_role("group", name="Chat menu")
-        menu.get_by_role("button", name=re.compile("^(Pin|Unpin)$")).click(timeout=TRY_MS)
-
     def close_form(self) -> None:
         """A form whose message was refused stays open on its device."""
         for tab in (self.laptop, self.phone):
@@ -207,7 +193,8 @@ def to_sign(tab: Page) -> Locator:
 
 def read_thread(tab: Page) -> str:
     """The conversation without what each device has of its own: which details are open, where a
-    form was closed, and the version of an element, which counts the changes that it got at once."""
+    form was closed, what it saved, and the version of an element, which counts the changes that it
+    got at once."""
     return PER_DEVICE.sub("", bytes_of(tab))
 
 
@@ -233,7 +220,7 @@ def test_pages_converge_whatever_was_done_on_which_device(
     ways = [
         *(devices.send, devices.send, devices.answer, devices.answer, devices.sign),
         *(devices.stop, devices.regenerate, devices.show_other_version, devices.edit),
-        *(devices.rate, devices.reload, devices.lose_connection, devices.rename, devices.pin),
+        *(devices.rate, devices.reload, devices.lose_connection),
     ]
     for _ in range(ACTIONS):
         devices.act(ways)
