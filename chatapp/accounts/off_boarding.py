@@ -169,6 +169,11 @@ def _filter_services(member: Member) -> "QuerySet[Service]":
     return Service.objects.filter(owner=member, is_enabled=True)
 
 
+def _filter_credentials(member: Member) -> "QuerySet[Credential]":
+    """Return those of all own services, also of services that are switched off."""
+    return Credential.objects.filter(service__owner=member)
+
+
 def _filter_projects(member: Member) -> "QuerySet[Project]":
     return Project.objects.filter(owner=member, deleted_at=None)
 
@@ -197,9 +202,12 @@ def _close_services(member: Member, _choices: Choices) -> None:
     for service in _filter_services(member):
         service.is_enabled = False
         service.save(update_fields=["is_enabled"])
-        for credential in Credential.objects.filter(service=service):
-            credential.delete()
     ServiceDraft.objects.filter(person=member).delete()
+
+
+def _delete_credentials(member: Member, _choices: Choices) -> None:
+    for credential in _filter_credentials(member).select_related("service"):
+        credential.delete()
 
 
 def _revoke_links(member: Member, _choices: Choices) -> None:
@@ -314,8 +322,23 @@ STEPS = (
         describe=lambda n: (
             ngettext("%(n)s own service is closed", "%(n)s own services are closed", n) % {"n": n}
         ),
-        help=lambda: _("Nobody can use it any more, and its credentials are deleted."),
+        help=lambda: _("Nobody can use it any more."),
         run=_close_services,
+    ),
+    Step(
+        name="credentials",
+        icon="key",
+        count=lambda member: _filter_credentials(member).count(),
+        describe=lambda n: (
+            ngettext(
+                "The credentials of %(n)s own service are deleted",
+                "The credentials of %(n)s own services are deleted",
+                n,
+            )
+            % {"n": n}
+        ),
+        help=lambda: _("Keys, tokens and secrets, also of services that are switched off."),
+        run=_delete_credentials,
     ),
     Step(
         name="links",

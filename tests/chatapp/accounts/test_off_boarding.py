@@ -113,6 +113,7 @@ def test_the_summary_counts_all_and_ends_nothing(
     page = admin_client.get(address_of(leaver)).content.decode()
     for shown in ("1 access token is revoked", "1 own service is closed", "2 delegations end"):
         assert shown in page
+    assert "The credentials of 1 own service are deleted" in page
     assert "1 answer that runs or waits is stopped" in page
     assert count_left(leaver) == before
 
@@ -140,6 +141,22 @@ def test_one_action_ends_everything(
     assert entries_of(Kind.OFF_BOARDED)[0]["found"]["delegates"] == 2
     assert LogEntry.objects.filter(kind=Kind.SHARE_REVOKED).exists()
     assert not audit_log.verify()[1]
+
+
+def test_credentials_of_an_own_service_that_is_switched_off_are_deleted_too(
+    admin_client: Client, leaver: Member
+) -> None:
+    off = rows.service("off", url="https://off.example/mcp", owner=leaver, is_enabled=False)
+    Credential.objects.create(service=off, bearer=b"sealed", client_secret=b"sealed")
+    kept = Credential.objects.create(service=rows.service("shop"), headers=b"sealed")
+    page = admin_client.get(address_of(leaver)).content.decode()
+    assert "The credentials of 2 own services are deleted" in page
+    assert "1 own service is closed" in page
+    admin_client.post(address_of(leaver), {"chats": "keep"})
+    assert list(Credential.objects.all()) == [kept]
+    assert entries_of(Kind.OFF_BOARDED)[0]["found"]["credentials"] == 2
+    changed = [data["of"] for data in entries_of(Kind.SERVICE) if data["act"] == "removed"]
+    assert changed == ["credentials of own", "credentials of off"]
 
 
 def test_a_token_that_a_server_can_revoke_is_noted_for_it(leaver: Member, admin: Member) -> None:
