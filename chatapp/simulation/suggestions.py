@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import Group
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from chatapp.models import Approval, Member, PolicyRule
@@ -26,8 +26,6 @@ from chatapp.permissions.lazy import conditions
 LEAST_APPROVALS = 10
 # So many tools are on one page: the values of their calls are compared.
 TOOLS_PER_PAGE = 8
-# The values of so many calls of a tool are compared.
-MOST_CALLS = 500
 MAX_VALUE = 100
 MOST_DOMAINS = 3
 # A rule for more groups than this is one for nearly everybody.
@@ -124,7 +122,8 @@ class _Asked:
 
 def find_suggestions(since: datetime, *, compares_values: bool, page: int = 1) -> SuggestionPage:
     """Return the suggestions of one page. A tool with a high risk is suggested only with a
-    condition, and so only if the values may be compared."""
+    condition, and so only if the values may be compared. The values of all counted calls are read,
+    so `since` has to limit how many there are."""
     found = _list_candidates(since)
     pages = max(1, ceil(len(found) / TOOLS_PER_PAGE))
     page = min(max(page, 1), pages)
@@ -166,8 +165,7 @@ def _list_candidates(since: datetime) -> list[Suggestion]:
 
 def _count_answers(since: datetime) -> dict[Key, _Asked]:
     rows = (
-        Approval.objects.filter(created_at__gte=since, tool_call__service__is_enabled=True)
-        .filter(is_once_only=False, second=None)
+        _filter_counted(since)
         .order_by()
         .values_list(
             "tool_call__service_id",
@@ -189,6 +187,16 @@ def _count_answers(since: datetime) -> dict[Key, _Asked]:
             asked.by_person[person] = _Answers(approved=approved, others=others)
     # Leave out the tools that have too few approvals even from all people together.
     return {key: each for key, each in found.items() if _is_enough(each.by_person.values())}
+
+
+def _filter_counted(since: datetime) -> QuerySet[Approval]:
+    """Return the questions that count: those that a rule could have saved."""
+    return Approval.objects.filter(
+        created_at__gte=since,
+        tool_call__service__is_enabled=True,
+        is_once_only=False,
+        second=None,
+    )
 
 
 def _is_enough(answers: Iterable[_Answers]) -> bool:
@@ -289,15 +297,14 @@ def _add_conditions(found: Sequence[Suggestion], since: datetime) -> list[Sugges
 
 
 def _load_values(found: Sequence[Suggestion], since: datetime) -> dict[Key, list[Any]]:
-    """Return the arguments of the newest approved calls of these tools, by the approvers."""
+    """Return the arguments of all counted calls of these tools that the approvers approved."""
     approvers = {each.key: each.scope.approvers for each in found}
-    granted = Approval.objects.filter(
-        created_at__gte=since,
+    granted = _filter_counted(since).filter(
         state=State.GRANTED,
         tool_call__service_id__in={each.service_id for each in found},
         tool_call__tool_name__in={each.tool for each in found},
-    ).order_by("-created_at")
-    rows = granted.values_list(
+    )
+    rows = granted.order_by("-created_at").values_list(
         "tool_call__service_id",
         "tool_call__tool_name",
         "tool_call__risk",
@@ -307,7 +314,7 @@ def _load_values(found: Sequence[Suggestion], since: datetime) -> dict[Key, list
     calls: dict[Key, list[Any]] = defaultdict(list)
     for service, tool, risk, person, arguments in rows.iterator():
         key = (service, tool, risk)
-        if person in approvers.get(key, ()) and len(calls[key]) < MOST_CALLS:
+        if person in approvers.get(key, ()):
             calls[key].append(json.loads(arguments))
     return calls
 

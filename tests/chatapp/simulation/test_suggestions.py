@@ -113,6 +113,41 @@ def test_a_value_that_a_condition_cannot_say_is_left_out(owner: Member, value: o
     assert found.condition == "fine == 3"
 
 
+def test_the_condition_holds_for_all_calls_that_are_counted(owner: Member) -> None:
+    """Also for the oldest of many. What the rule saves is computed from the same calls."""
+    turn, many = rows.turn(owner, Turn.State.DONE), 501
+    calls = ToolCall.objects.bulk_create(
+        ToolCall(
+            turn=turn,
+            step=1,
+            position=number,
+            tool_id="notebook_purge",
+            tool_name="purge",
+            service=rows.service(),
+            risk="medium",
+            arguments='{"name": "tmp", "force": true}' if number else '{"force": true}',
+        )
+        for number in range(many)
+    )
+    now = timezone.now()
+    Approval.objects.bulk_create(
+        Approval(tool_call=call, binding=rows.BINDING, expires_at=now, state=State.GRANTED)
+        for call in calls
+    )
+    (found,) = suggest()
+    assert (found.approved, found.condition) == (many, "force == true")
+    assert round(found.per_week, 1) == round(many / (30 / 7), 1)
+
+
+def test_calls_that_no_rule_could_save_say_nothing_about_the_condition(owner: Member) -> None:
+    for _ in range(LEAST_APPROVALS):
+        ask(owner, {"to": "ops@example.com"})
+    once = ask(owner, {"to": "other@example.org"})
+    Approval.objects.filter(pk=once.pk).update(is_once_only=True)
+    (found,) = suggest()
+    assert (found.approved, found.condition) == (LEAST_APPROVALS, 'to == "ops@example.com"')
+
+
 def test_true_and_one_are_different_values(owner: Member) -> None:
     for number in range(LEAST_APPROVALS):
         ask(owner, {"flag": True if number else 1})
