@@ -70,6 +70,11 @@ def _list_questions(world: World, rows: Mapping[str, object]) -> Iterator[Visit]
     people = {"app_label": "chatapp", "model_name": "policytest", "field_name": "person"}
     asked: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("who can", reverse("admin:policy_who_can"), {"service": service, "kind": "all"}),
+        (
+            "who can, searched",
+            reverse("admin:policy_who_can"),
+            {"service": service, "kind": "all", "q": "person"},
+        ),
         ("as person", reverse("admin:policy_as_person"), {"person": person}),
         ("as person, found", reverse("admin:policy_as_person"), {"q": "person"}),
         ("questions, 90 days", reverse("admin:policy_questions"), {"days": 90}),

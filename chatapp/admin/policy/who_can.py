@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as PageOfRows
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -22,6 +23,7 @@ from chatapp.admin.badges import render_badge
 from chatapp.admin.reason_texts import translate_for_admin
 from chatapp.models import Member, PolicyRule
 from chatapp.permissions.rules import Decision
+from chatapp.rendering.hidden_characters import write_hidden
 from chatapp.simulation import access
 from chatapp.simulation.access import OWN_TITLE, AccessRow, AnyTool, Cell, Kind, OwnTool
 from mcpconfig.models import Service
@@ -34,6 +36,8 @@ PEOPLE_PER_PAGE = 25
 GROUPS_MAX = 50
 TOOLS_PER_PAGE = 8
 CATALOGUE_PER_PAGE = 50
+# Each word is a condition, and SQLite refuses a statement with too many.
+MAX_SEARCH_CHARACTERS = 150
 KINDS: "dict[Kind, StrOrPromise]" = {
     "deletes": _lazy("delete something with"),
     "changes": _lazy("write, send or delete with"),
@@ -88,7 +92,7 @@ def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     service = OWN_TITLE if is_own else _find_service(wanted)
     kind = _read_choice(request.GET.get("kind", ""), get_args(Kind), "deletes")
     mode = _read_choice(request.GET.get("mode", ""), tuple(MODES), "act")
-    name = request.GET.get("tool", "")
+    name, query = _read_tool(request, wanted), _read_search(request)
     context: dict[str, Any] = {
         "title": _("Who can…"),
         "services": list(Service.objects.order_by("title", "name")),
@@ -97,44 +101,62 @@ def show_who_can(request: HttpRequest) -> tuple[str, dict[str, Any]]:
         "is_own": is_own,
         "own": (OWN, OWN_TITLE),
         "kinds": KINDS.items(),
-        "kind": kind,
+        # One tool is shown whatever its kind, and the form says so.
+        "kind": "all" if name else kind,
         "modes": MODES.items(),
         "mode": mode,
         "tool": name,
+        "query": query,
+        "max_search": MAX_SEARCH_CHARACTERS,
         "key": [draw_outcome(Cell(outcome=cast(access.Outcome, outcome))) for outcome in OUTCOMES],
     }
     if service is not None:
         stored = service if isinstance(service, Service) else None
-        context |= _build_matrix(request, stored, cast(Kind, kind), name, mode)
+        context |= _build_matrix(request, stored, cast(Kind, kind), name, mode, query)
     return "who_can", context
 
 
 def _build_matrix(
-    request: HttpRequest, service: Service | None, kind: Kind, name: str, mode: str
+    request: HttpRequest, service: Service | None, kind: Kind, name: str, mode: str, query: str
 ) -> dict[str, Any]:
     """Return the matrix of a service, or of the built-in tools."""
-    people = Paginator(Member.objects.filter(is_active=True).order_by("username"), PEOPLE_PER_PAGE)
-    page = people.get_page(request.GET.get("page"))
-    groups, members = list(access.list_groups()[:GROUPS_MAX]), list(page.object_list)
+    page = Paginator(_filter_people(query), PEOPLE_PER_PAGE).get_page(request.GET.get("page"))
+    (groups, left_out), members = _find_groups(query), list(page.object_list)
     if service is None:
-        own = access.choose_tools(access.load_own_tools(), kind, name)
-        columns, tools = _choose_columns(request, own)
+        own = access.load_own_tools()
+        names = [tool.name for tool in own]
+        columns, tools = _choose_columns(request, access.choose_tools(own, kind, name))
         of_groups = access.judge_own_for_groups(tools, groups, mode)
         of_people = access.judge_own_for_people(tools, members, mode)
     else:
-        chosen = access.choose_tools(access.load_tools(service), kind, name)
-        columns, tools = _choose_columns(request, chosen)
+        loaded = access.load_tools(service)
+        names = [tool.name for tool in loaded]
+        columns, tools = _choose_columns(request, access.choose_tools(loaded, kind, name))
         of_groups = access.judge_groups(service, tools, groups, mode)
         of_people = access.judge_people(service, tools, members, mode)
+    if query:
+        of_groups = [row for row in of_groups if row.group is not None]
     rules = load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
     return {
+        "names": [(each, write_hidden(each)) for each in sorted(names)],
         "tools": [(_break_name(tool.name), render_badge(tool.risk.level)) for tool in tools],
         "columns": columns,
         "page": page,
         "groups": [_build_line(row, tools, rules) for row in of_groups],
+        "groups_left_out": left_out,
         "people": [_build_line(row, tools, rules) for row in of_people],
-        "answer": _describe_answer(service, of_people, page),
+        "answer": _describe_answer(service, of_people, page, query),
     }
+
+
+def _find_groups(query: str) -> tuple[list[Group], int]:
+    """Return the groups that match, up to GROUPS_MAX, and how many more there are."""
+    groups = access.list_groups()
+    for word in query.split():
+        groups = groups.filter(name__icontains=word)
+    found = list(groups[: GROUPS_MAX + 1])
+    left_out = groups.count() - GROUPS_MAX if len(found) > GROUPS_MAX else 0
+    return found[:GROUPS_MAX], left_out
 
 
 def _choose_columns(
@@ -145,9 +167,11 @@ def _choose_columns(
 
 
 def _describe_answer(
-    service: Service | None, rows: Sequence[AccessRow], page: PageOfRows[Any]
+    service: Service | None, rows: Sequence[AccessRow], page: PageOfRows[Any], query: str
 ) -> str:
     """Return the answer in a sentence, about the people of this page."""
+    if not rows:
+        return _("No active member matches the search.")
 
     def count(*outcomes: str) -> int:
         return sum(any(cell.outcome in outcomes for cell in row.cells) for row in rows)
@@ -179,7 +203,9 @@ def _describe_answer(
         alone = _("None runs without asking.")
     sentence = f"{able % values} {alone % values}"
     if page.has_other_pages():
-        sentence = f"{sentence} {_('This counts the members of this page.')}"
+        return f"{sentence} {_('This counts the members of this page.')}"
+    if query:
+        return f"{sentence} {_('This counts the members that match the search.')}"
     return sentence
 
 
@@ -187,7 +213,7 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """Show all tools of one person, or people to choose from."""
     _check_rights(request)
     mode = _read_choice(request.GET.get("mode", ""), tuple(MODES), "act")
-    query = request.GET.get("q", "").replace("\0", "").strip()
+    query = _read_search(request)
     context: dict[str, Any] = {
         "title": _("Tools of a member"),
         "modes": MODES.items(),
@@ -196,7 +222,8 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     }
     wanted = request.GET.get("person", "")
     if not wanted:
-        return "as_person", {**context, "found": _find_people(query)}
+        found = list(_filter_people(query)[:PEOPLE_PER_PAGE])
+        return "as_person", {**context, "max_search": MAX_SEARCH_CHARACTERS, "found": found}
     person = get_object_or_404(Member, pk=read_number(wanted))
     pages = Paginator(range(access.count_catalogue(person)), CATALOGUE_PER_PAGE)
     page = pages.get_page(request.GET.get("page"))
@@ -226,15 +253,17 @@ def show_as_person(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _find_people(query: str) -> Sequence[Member]:
+def _filter_people(query: str) -> QuerySet[Member]:
+    """Return the active members who have each word in a name or in the email address."""
     people = Member.objects.filter(is_active=True).order_by("username")
     for word in query.split():
         people = people.filter(
             Q(username__icontains=word)
             | Q(first_name__icontains=word)
             | Q(last_name__icontains=word)
+            | Q(email__icontains=word)
         )
-    return list(people[:PEOPLE_PER_PAGE])
+    return people
 
 
 # --- what is shown -------------------------------------------------------------------------------
@@ -334,6 +363,19 @@ def _find_service(wanted: str) -> Service | None:
     if not wanted:
         return None
     return get_object_or_404(Service, pk=read_number(wanted))
+
+
+def _read_tool(request: HttpRequest, service: str) -> str:
+    """Return the name of the chosen tool. The form also sends which service has the tools that it
+    offers: without JavaScript they stay when somebody chooses another service."""
+    if request.GET.get("tools_of", service) != service:
+        return ""
+    return request.GET.get("tool", "")
+
+
+def _read_search(request: HttpRequest) -> str:
+    # PostgreSQL refuses a text with a NUL.
+    return request.GET.get("q", "").replace("\0", "").strip()[:MAX_SEARCH_CHARACTERS]
 
 
 def _read_choice(wanted: str, choices: Sequence[str], default: str) -> str:

@@ -1,12 +1,14 @@
 """The pages of who can use what, for the admins who may look that up, and for no other admin."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
+from chatapp.admin.policy.who_can import GROUPS_MAX
 from chatapp.models import Member, PolicyRule
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from tests.conftest import signed_in
@@ -124,6 +126,110 @@ def test_who_can_asks_about_the_built_in_tools_too(
     assert none.select_one("a[href*='service=built-in&kind=all']") is not None
 
 
+# --- the form ------------------------------------------------------------------------------------
+def read_form(page: BeautifulSoup) -> dict[str, str]:
+    """Return what a browser would send without a change."""
+    chosen = {
+        str(field["name"]): str(option["value"])
+        for field in page.select(".ask select")
+        for option in (field.select_one("option[selected]") or field.select_one("option"),)
+        if option is not None
+    }
+    typed = {str(field["name"]): str(field["value"]) for field in page.select(".ask input")}
+    return chosen | typed
+
+
+def list_titles(page: BeautifulSoup) -> list[str]:
+    """Return the groups and the members of the matrix."""
+    rows = page.select(".matrix tbody tr th")
+    return [str(row.contents[0].text) for row in rows]
+
+
+def list_tools(page: BeautifulSoup) -> list[str]:
+    return [each.text for each in page.select(".matrix thead code")]
+
+
+def test_one_tool_of_the_service_is_chosen_in_the_form(admin_client: Client, shop: Service) -> None:
+    page = open_page(admin_client, f"{ROOT}/who-can/?service={shop.pk}&kind=changes")
+    offered = [each.text for each in page.select("select[name=tool] option")]
+    assert offered == ["All tools", "delete_note", "find_note"]
+    sent = read_form(page) | {"tool": "find_note"}
+    page = open_page(admin_client, f"{ROOT}/who-can/?{urlencode(sent)}")
+    assert list_tools(page) == ["find_note"]
+    shown = read_form(page)
+    assert (shown["kind"], shown["tool"]) == ("all", "find_note")
+    page = open_page(admin_client, f"{ROOT}/who-can/?{urlencode(shown | {'tool': ''})}")
+    assert list_tools(page) == ["delete_note", "find_note"]
+
+
+def test_a_tool_is_left_out_when_another_service_is_chosen(
+    admin_client: Client, shop: Service
+) -> None:
+    page = open_page(admin_client, f"{ROOT}/who-can/?service={shop.pk}&tool=find_note")
+    sent = read_form(page) | {"service": "built-in", "kind": "all"}
+    page = open_page(admin_client, f"{ROOT}/who-can/?{urlencode(sent)}")
+    assert "add-service" in list_tools(page)
+    assert read_form(page)["tool"] == ""
+
+
+def test_hidden_characters_of_a_tool_are_written_out(admin_client: Client, shop: Service) -> None:
+    ToolDefinition.objects.create(
+        service=shop, hash="odd", name="odd\u202e", input_schema={"type": "object"}
+    )
+    page = open_page(admin_client, f"{ROOT}/who-can/?service={shop.pk}&kind=all")
+    assert "odd⟨U+202E⟩" in [each.text for each in page.select("select[name=tool] option")]
+
+
+@pytest.mark.parametrize("query", ["ada", "LOVE", "ada lovelace", "a.l@navy", "countess"])
+def test_a_member_is_found_in_the_matrix_by_name_and_address(
+    admin_client: Client, shop: Service, query: str
+) -> None:
+    Member.objects.create_user(
+        "countess", first_name="Ada", last_name="Lovelace", email="a.l@navy.example"
+    )
+    address = f"{ROOT}/who-can/?{urlencode({'service': shop.pk, 'kind': 'all', 'q': query})}"
+    page = open_page(admin_client, address)
+    assert list_titles(page) == ["Ada Lovelace"]
+    assert "1 of 1 member can use" in page.text
+    assert "This counts the members that match the search." in page.text
+    assert read_form(page)["q"] == query
+
+
+def test_a_search_finds_groups_and_says_when_nobody_matches(
+    admin_client: Client, shop: Service
+) -> None:
+    page = open_page(admin_client, f"{ROOT}/who-can/?service={shop.pk}&q=upp")
+    assert list_titles(page) == ["Support"]
+    assert "No active member matches the search." in page.text
+    page = open_page(admin_client, f"{ROOT}/who-can/?service={shop.pk}&mode=plan&q=zzz&page=3")
+    assert "No active member and no group matches the search." in page.text
+    assert page.select(".matrix") == []
+    (link,) = [each for each in page.select("a") if each.text == "Show all members and groups"]
+    page = open_page(admin_client, f"{ROOT}/who-can/{link['href']}")
+    assert list_titles(page) == ["Support", "In no group", "admin", "owner"]
+    assert read_form(page)["mode"] == "plan"
+
+
+def test_groups_that_are_not_shown_are_counted_and_found(
+    admin_client: Client, shop: Service
+) -> None:
+    for number in range(GROUPS_MAX - 1):
+        Group.objects.create(name=f"A group {number:02}")
+    address = f"{ROOT}/who-can/?service={shop.pk}"
+    page = open_page(admin_client, address)
+    assert "Support" in list_titles(page) and "not shown" not in page.text
+    Group.objects.create(name="A new group")
+    page = open_page(admin_client, address)
+    assert "Support" not in list_titles(page)
+    assert len(list_titles(page)) == GROUPS_MAX + len(["In no group", "admin", "owner"])
+    assert "1 more group is not shown. Search for its name to see it." in page.text
+    Group.objects.create(name="A newer group")
+    assert "2 more groups are not shown." in open_page(admin_client, address).text
+    page = open_page(admin_client, f"{address}&q=support")
+    assert list_titles(page) == ["Support"] and "not shown" not in page.text
+
+
+# --- one member ----------------------------------------------------------------------------------
 def test_members_are_found_by_their_names(admin_client: Client, owner: Member) -> None:
     page = open_page(admin_client, f"{ROOT}/as-member/?q=own")
     assert [each.text for each in page.select(".choose b")] == ["owner"]
@@ -138,6 +244,8 @@ def test_members_are_found_by_their_names(admin_client: Client, owner: Member) -
         (f"?service={'1' * 5000}", 404),
         ("?service={pk}&kind=what&mode=what&columns=x&page=x", 200),
         ("?service={pk}&tool=gone", 200),
+        ("?service={pk}&tools_of=x&q=o%00wner", 200),
+        ("?service={pk}&q=" + "a+" * 2000, 200),
     ],
 )
 def test_a_wrong_address_gets_a_page_or_404(
@@ -174,11 +282,12 @@ def test_an_admin_needs_the_rights_to_rules_and_members(
 def test_the_page_costs_few_statements_however_many_people(
     admin_client: Client, shop: Service, django_assert_max_num_queries: Any
 ) -> None:
-    for number in range(40):
+    for number in range(GROUPS_MAX + 5):
         Member.objects.create_user(f"person-{number}")
         Group.objects.create(name=f"group-{number}")
     for address in (
         f"{ROOT}/who-can/?service={shop.pk}&kind=all",
+        f"{ROOT}/who-can/?service={shop.pk}&tool=find_note&q=person",
         f"{ROOT}/as-member/?person={Member.objects.get(username='owner').pk}",
     ):
         with django_assert_max_num_queries(25):
