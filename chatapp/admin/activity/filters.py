@@ -3,17 +3,23 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.functional import lazy
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import CALL_STATES
 from chatapp.models import Member, ToolCall
 from chatapp.models.policy.policy import LEVEL_LABELS
-from mcpconfig.admin.big_lists import PeriodFilter
+from mcpconfig.admin.big_lists import MOST_SEARCHED, PeriodFilter
 from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
+from mcpconfig.models import Service
 from mcpconfig.values.numbers import read_number
+
+from .log_values import filter_by_service
 
 SERVER = "server"
 # How many user names the field of the filter offers while somebody types.
@@ -148,6 +154,25 @@ class ActorFilter(PersonFilter):
 
 class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
     empty_choice = _lazy("No service")
+
+
+class NamedServiceFilter(admin.SimpleListFilter):
+    """Of the log, which keeps the names of services. The title says how far it reaches."""
+
+    title = format_lazy(
+        _lazy("service, in the newest {count} entries"),
+        count=lazy(intcomma, str)(MOST_SEARCHED),
+    )
+    parameter_name = "service"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        services = Service.objects.order_by("title", "name").only("name", "title")
+        return [(service.name, str(service)) for service in services]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        # PostgreSQL refuses a text with a NUL.
+        name = (self.value() or "").replace("\0", "")
+        return filter_by_service(queryset, name) if name else queryset
 
 
 class DateFilter(HeadingMixin, PeriodFilter):

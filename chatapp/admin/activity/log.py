@@ -23,7 +23,7 @@ from mcpconfig.admin.display import format_to_the_second
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import FilteredLookupsMixin, make_open_address
-from .filters import ActorFilter, ConcernedFilter, DateFilter, mark_id
+from .filters import ActorFilter, ConcernedFilter, DateFilter, NamedServiceFilter, mark_id
 from .log_values import (
     TRIALS,
     annotate_searched,
@@ -47,6 +47,8 @@ class LogAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdm
         ("at", DateFilter),
         ActorFilter,
         ConcernedFilter,
+        # The last, so that it searches the newest entries that match the others.
+        NamedServiceFilter,
     )
     search_fields = ("searched", "actor_name", "person_name", "=hash")
     ordering = ("-position",)

@@ -12,7 +12,7 @@ from chatapp.models import Trial
 from chatapp.permissions.reasons import translate_reason
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
-from .filters import RiskFilter, SentFilter, ServiceFilter
+from .filters import PersonFilter, RiskFilter, SentFilter, ServiceFilter
 
 
 @admin.register(Trial)
@@ -20,12 +20,14 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
     empty_list = _lazy(
         "No trials yet. To run a tool by hand, open its service and choose “Try it”."
     )
+    person_path = "person"
     list_display = ("tool_id", "person", "risk_badge", "state_badge", "sent_at", "duration")
     list_filter = (
         "state",
         RiskFilter,
         ("service", ServiceFilter),
         ("sent_at", SentFilter),
+        PersonFilter,
     )
     list_select_related = ("person",)
     search_fields = ("tool_id", "person__username")

@@ -6,10 +6,12 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from chatapp.admin.activity import log_values
 from chatapp.audit import audit_log, chat_access
 from chatapp.audit.audit_log import AuditEvent, Kind, Who
 from chatapp.models import LogEntry, Member, ToolCall
 from chatapp.permissions import reasons
+from mcpconfig.models import Credential, ToolSetting
 from tests.conftest import signed_in
 from tests.dom_tree import Element, parse
 from tests.turns import rows
@@ -140,7 +142,9 @@ def test_a_reason_of_policy_is_shown_without_the_names_that_the_model_wrote(
     assert reasons.NOT_IN_PLAN_MODE in page and MARK not in page
 
 
-@pytest.mark.parametrize("query", [f"q={MARK}", f"data__contains={MARK}", "data__startswith={"])
+@pytest.mark.parametrize(
+    "query", [f"q={MARK}", f"data__contains={MARK}", "data__startswith={", f"service={MARK}"]
+)
 def test_no_search_and_no_lookup_finds_values(
     admin_client: Client, owner: Member, query: str
 ) -> None:
@@ -148,6 +152,42 @@ def test_no_search_and_no_lookup_finds_values(
     log_call(owner)
     answer = admin_client.get(f"{LIST}?{query}")
     assert answer.status_code == 400 or "field-position" not in answer.content.decode()
+
+
+def count_of_service(client: Client, name: str) -> int:
+    return read(client, f"{LIST}?service={name}").count("field-position")
+
+
+def test_the_log_is_filtered_by_service(admin_client: Client, owner: Member) -> None:
+    """Calls, and changes of the service, its credentials and its tools."""
+    for name in ("shelf", "top-shelf"):
+        service = rows.service(name, title=f"The {name}", url=f"https://{name}.example/mcp")
+        Credential.objects.create(service=service)
+        ToolSetting.objects.create(service=service, name="delete_note")
+    log_call(owner)
+    page = parse(read(admin_client, LIST))
+    offered = {link.text: link["href"] for link in page.one(id="changelist-filter").all("a")}
+    assert offered["The shelf"] == "?service=shelf"
+    assert count_of_service(admin_client, "shelf") == len(VALUES) + 3
+    assert count_of_service(admin_client, "top-shelf") == 3
+    kind = read(admin_client, f"{LIST}?service=shelf&kind__exact={Kind.DENIED}")
+    assert kind.count("field-position") == 1
+    assert count_of_service(admin_client, "nothing") == count_of_service(admin_client, "%00x") == 0
+
+
+def test_the_filter_by_service_searches_the_newest_entries_that_match_the_others(
+    admin_client: Client, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows.service("shelf")
+    log_call(owner)
+    data = {"of": "rule 7", "act": "added", "changed": {}}
+    other = AuditEvent(kind=Kind.POLICY, data=data)
+    audit_log.append([other] * 2)
+    monkeypatch.setattr(log_values, "MOST_SEARCHED", 3)
+    assert count_of_service(admin_client, "shelf") == 1
+    kind = read(admin_client, f"{LIST}?service=shelf&kind__exact={Kind.DENIED}")
+    assert kind.count("field-position") == 1
+    assert "By service, in the newest 10,000 entries" in " ".join(read(admin_client, LIST).split())
 
 
 @pytest.mark.parametrize("text", ["delete_note", "SHELF", "rule 7"])

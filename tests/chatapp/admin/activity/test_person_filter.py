@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from chatapp.admin.activity.filters import mark_id
-from chatapp.models import LogEntry, Member, Turn
+from chatapp.models import LogEntry, Member, Trial, Turn
 from tests.conftest import signed_in
 from tests.turns import rows
 
@@ -123,6 +123,18 @@ def test_names_are_offered_to_admins_who_may_view_members(
     clerk = Member.objects.create_user("clerk", password="a-long-password", is_staff=True)
     clerk.user_permissions.set(Permission.objects.filter(codename="view_turn"))
     assert list_names(signed_in(clerk)) == set()
+
+
+def test_trials_are_filtered_by_the_admin_who_ran_them(admin_client: Client, owner: Member) -> None:
+    for person in (owner, None):
+        Trial.objects.create(
+            person=person, tool_id="shop_find", tool_name="find", arguments="{}", risk="low"
+        )
+    trials = "/admin/chatapp/trial/"
+    assert count_rows(open_page(admin_client, address=trials)) == 2
+    for query in (f"person={owner.username}", f"person=id:{owner.pk}"):
+        assert count_rows(open_page(admin_client, query, trials)) == 1
+    assert count_rows(open_page(admin_client, "person=admin", trials)) == 0
 
 
 def test_the_log_is_filtered_by_the_server_and_by_a_name(
