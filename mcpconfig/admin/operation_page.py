@@ -9,7 +9,19 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Min, Q
+from django.db.models import (
+    Count,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    Value,
+)
+from django.db.models.functions import Cast, Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -98,15 +110,16 @@ def show_operation(
 ) -> HttpResponse:
     if not pages.has_view_permission(request):
         raise PermissionDenied
-    rows = Exchange.objects.filter(operation_id=operation_id).select_related("service")
-    exchanges = list(rows.order_by("pk")[:MOST_EXCHANGES])
+    rows = Exchange.objects.filter(operation_id=operation_id)
+    exchanges = list(rows.select_related("service").order_by("pk")[:MOST_EXCHANGES])
     if not exchanges:
         raise Http404("No such operation.")
     first = exchanges[0]
     may_try = request.user.has_perm("mcpconfig.change_service")
     lock = pages.find_lock(request, first)
     definitions = _find_definitions(exchanges) if may_try and lock is None else {}
-    spans, milliseconds = _build_spans(exchanges, definitions, is_locked=lock is not None)
+    total, milliseconds = _count_and_time(rows)
+    siblings, operations = _list_siblings(first)
     context = {
         **admin.site.each_context(request),
         "opts": Exchange._meta,
@@ -114,9 +127,11 @@ def show_operation(
         % {"operation": first.operation, "service": first.service},
         "first": first,
         "started": format_to_the_second(_get_start(first), "DATETIME_FORMAT"),
+        "total": total,
         "milliseconds": milliseconds,
-        "spans": spans,
-        "siblings": _list_siblings(first),
+        "spans": _build_spans(exchanges, definitions, is_locked=lock is not None),
+        "siblings": siblings,
+        "operations": operations,
         **(lock.context if lock else {}),
     }
     return TemplateResponse(request, "admin/mcpconfig/exchange/operation.html", context)
@@ -125,6 +140,21 @@ def show_operation(
 def _get_start(exchange: Exchange) -> datetime:
     taken = timedelta(milliseconds=exchange.duration_ms)
     return exchange.started_at or exchange.created_at - taken
+
+
+def _count_and_time(rows: QuerySet[Exchange]) -> tuple[int, int]:
+    """Return how many exchanges there are, and how long all took in milliseconds: from the first
+    start to the last end."""
+    milliseconds = Cast("duration_ms", IntegerField())
+    taken = ExpressionWrapper(
+        milliseconds * Value(timedelta(milliseconds=1)), output_field=DurationField()
+    )
+    found = rows.order_by().aggregate(
+        number=Count("pk"),
+        start=Min(Coalesce("started_at", F("created_at") - taken)),
+        end=Max(Coalesce(F("started_at") + taken, F("created_at"))),
+    )
+    return found["number"], round((found["end"] - found["start"]).total_seconds() * 1_000)
 
 
 def _find_definitions(exchanges: Sequence[Exchange]) -> Mapping[str, str]:
@@ -138,13 +168,13 @@ def _find_definitions(exchanges: Sequence[Exchange]) -> Mapping[str, str]:
 
 def _build_spans(
     exchanges: Sequence[Exchange], definitions: Mapping[str, str], *, is_locked: bool
-) -> tuple[list[Span], int]:
-    """Return the exchanges in the order of their start, and how long all took in milliseconds."""
+) -> list[Span]:
+    """Return the exchanges in the order of their start."""
     timed = sorted(((_get_start(each), each) for each in exchanges), key=lambda pair: pair[0])
     start = timed[0][0]
     begun = [round((at - start).total_seconds() * 1_000) for at, _each in timed]
     whole = max(at + each.duration_ms for at, (_start, each) in zip(begun, timed, strict=True))
-    spans = [
+    return [
         _build_span(
             number,
             each,
@@ -155,7 +185,6 @@ def _build_spans(
         )
         for number, (at, (_start, each)) in enumerate(zip(begun, timed, strict=True))
     ]
-    return spans, whole
 
 
 def _build_span(
@@ -187,10 +216,11 @@ def _get_try_address(exchange: Exchange, definition: str) -> str:
     return f"{address}?{urlencode({'exchange': exchange.pk})}"
 
 
-def _list_siblings(exchange: Exchange) -> list[Sibling]:
-    """Return the operations of the same tool call, this one among them; none if it is alone."""
+def _list_siblings(exchange: Exchange) -> tuple[list[Sibling], int]:
+    """Return the first operations of the same tool call, and how many it has; none if this one is
+    alone."""
     if not exchange.round_id:
-        return []
+        return [], 0
     rows = (
         Exchange.objects.filter(round_id=exchange.round_id, service=exchange.service_id)
         .order_by()
@@ -207,4 +237,6 @@ def _list_siblings(exchange: Exchange) -> list[Sibling]:
         )
         for row in rows[:MOST_OPERATIONS]
     ]
-    return found if len(found) > 1 else []
+    if len(found) < 2:
+        return [], 0
+    return found, rows.count() if len(found) == MOST_OPERATIONS else len(found)

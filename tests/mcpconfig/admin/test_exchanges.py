@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Member
+from mcpconfig.admin import operation_page
 from mcpconfig.models import Exchange, Service
 
 pytestmark = [pytest.mark.timeout(30), pytest.mark.django_db]
@@ -185,6 +186,39 @@ def test_the_operations_of_one_tool_call_lead_to_each_other(
     assert [link.text for link in links] == ["list_tools"]
     exchange(service, round_id="call-2", operation_id="4" * 32)
     assert not open_operation(admin_client, str(UUID("4" * 32))).select(".rows a")
+
+
+def test_a_long_operation_counts_and_times_all_exchanges_and_says_what_is_left_out(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_page, "MOST_EXCHANGES", 3)
+    start = timezone.now()
+    for number in range(3):
+        exchange(service, started_at=start + timedelta(milliseconds=100 * number), duration_ms=100)
+    page = open_operation(admin_client)
+    assert "3 exchanges" in page.text and "300 ms" in page.text
+    assert "Only the first" not in page.text
+    exchange(service, started_at=start + timedelta(milliseconds=300), duration_ms=2_000)
+    last = exchange(service, started_at=None, duration_ms=250)
+    Exchange.objects.filter(pk=last.pk).update(created_at=start + timedelta(milliseconds=2_600))
+    page = open_operation(admin_client)
+    assert len(page.select(".waterfall li")) == len(page.select(".exchange")) == 3
+    assert "5 exchanges" in page.text and "2600 ms" in page.text
+    assert "Only the first 3 of 5 exchanges are shown." in page.text
+
+
+def test_operations_of_one_tool_call_that_are_not_shown_are_counted(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_page, "MOST_OPERATIONS", 2)
+    for number in (1, 2):
+        exchange(service, round_id="call-1", operation_id=str(UUID(str(number) * 32)))
+    assert "operations are shown" not in open_operation(admin_client).text
+    for number in (2, 3, 4):
+        exchange(service, round_id="call-1", operation_id=str(UUID(str(number) * 32)))
+    page = open_operation(admin_client)
+    assert len(page.select(".rows li")) == 2
+    assert "Only the first 2 of 4 operations are shown." in page.text
 
 
 def test_an_operation_that_is_gone_and_a_person_without_the_right(
