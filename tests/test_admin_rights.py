@@ -37,6 +37,9 @@ pytestmark = [
 ]
 
 SERVICES_OF_CREDENTIALS = ("sign_ins", "revoke", "forget_registration")
+# What every right to view services and tools opens. The pages have no buttons then.
+READ_SERVICES = {"mcpconfig_service_export", "mcpconfig_service_status", "mcpconfig_service_tools"}
+READ_PEOPLE_OF_SERVICES = {"mcpconfig_service_people", "mcpconfig_service_sign_ins"}
 # What each right opens of the pages that belong to no row of a model: their names.
 OWN_PAGES: dict[str, set[str]] = {
     "services": {
@@ -48,12 +51,14 @@ OWN_PAGES: dict[str, set[str]] = {
         *(f"mcpconfig_service_{name}" for name in ("resources", "prompts", "prompt", "sign_ins")),
     },
     "credentials": {
-        "mcpconfig_service_export",
+        *READ_SERVICES,
         *(f"mcpconfig_service_{name}" for name in SERVICES_OF_CREDENTIALS),
     },
     "policy": {
         *("policy_simulator", "policy_questions", "policy_who_can", "policy_as_person"),
-        *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_export"),
+        *("chatapp_member_person", "chatapp_member_things"),
+        *READ_SERVICES,
+        *READ_PEOPLE_OF_SERVICES,
     },
     "people": {
         *("chatapp_member_person", "chatapp_member_things", "chatapp_member_off_board"),
@@ -64,13 +69,15 @@ OWN_PAGES: dict[str, set[str]] = {
         *(f"chatapp_modelprovider_{name}" for name in ("tools", "look", "add_server", "test")),
         *("chatapp_modelprovider_fetch", "chatapp_modelprovider_answer"),
         "chatapp_embeddingsettings_test",
-        "mcpconfig_service_export",
+        *("mcpconfig_service_export", "mcpconfig_service_status"),
     },
     "system": {"checks", "system", "system_settings", "system_keys"},
     "chats": {"chatapp_conversation_open", "chatapp_conversation_evidence"},
     "audit": {
         *("policy_simulator", "policy_questions", "policy_who_can", "policy_as_person"),
-        *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_export"),
+        *("chatapp_member_person", "chatapp_member_things", "mcpconfig_service_changes"),
+        *READ_SERVICES,
+        *READ_PEOPLE_OF_SERVICES,
     },
 }
 # An auditor may download these, and the log has each download.

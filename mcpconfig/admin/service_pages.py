@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -22,8 +23,27 @@ def may_change_credentials(request: HttpRequest) -> bool:
     return request.user.has_perm("mcpconfig.change_credential")
 
 
+def may_change_services(request: HttpRequest) -> bool:
+    return request.user.has_perm("mcpconfig.change_service")
+
+
+def may_view_services(request: HttpRequest) -> bool:
+    return may_change_services(request) or request.user.has_perm("mcpconfig.view_service")
+
+
+def may_view_tools(request: HttpRequest) -> bool:
+    may_read = request.user.has_perms(["mcpconfig.view_service", "mcpconfig.view_tooldefinition"])
+    return may_change_services(request) or may_read
+
+
 def may_view_sign_ins(request: HttpRequest) -> bool:
-    return may_change_credentials(request) or request.user.has_perm("mcpconfig.change_service")
+    """Whether the page of sign-ins opens. It names members, so that an admin who may only view
+    services needs the right to view members as well."""
+    if may_change_credentials(request) or may_change_services(request):
+        return True
+    people = get_user_model()._meta
+    view_people = f"{people.app_label}.{get_permission_codename('view', people)}"
+    return request.user.has_perms(["mcpconfig.view_service", view_people])
 
 
 class ServicePages(admin.ModelAdmin):
@@ -71,7 +91,18 @@ class ServicePages(admin.ModelAdmin):
     def render_page(
         self, request: HttpRequest, name: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
-        """Render the template `name` of the services with the context of the admin site."""
-        full_context = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        """Render the template `name` of the services with the context of the admin site.
+
+        A page that an admin without the permission to change services may open leaves out its
+        forms and buttons.
+        """
+        full_context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "has_change_permission": self.has_change_permission(request),
+            "may_view_tools": may_view_tools(request),
+            "may_view_sign_ins": may_view_sign_ins(request),
+            **context,
+        }
         template = f"admin/mcpconfig/service/{name}.html"
         return TemplateResponse(request, template, full_context, status=status)

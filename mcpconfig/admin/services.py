@@ -34,7 +34,12 @@ from mcpconfig.values.errors import OperationError
 from . import deletions, health, import_export, sign_ins
 from .display import EMPTY
 from .filters import AccessFilter, EmptyChoiceMixin
-from .service_pages import ServicePages, may_change_credentials, may_view_sign_ins
+from .service_pages import (
+    ServicePages,
+    may_change_credentials,
+    may_view_sign_ins,
+    may_view_tools,
+)
 from .tools import ToolSettingInline
 
 # Definitions are long; those of more tools are not shown on one page.
@@ -146,6 +151,14 @@ class ServiceAdmin(ServicePages):
             ),
         ]
         return own + super().get_urls()
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Add which tabs of the service this admin may open."""
+        context["may_view_tools"] = may_view_tools(request)
+        context["may_view_sign_ins"] = may_view_sign_ins(request)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Service, form: ModelForm, change: bool) -> None:
         """Save the fields of the form only, and clear an earlier failure.

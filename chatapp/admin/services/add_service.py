@@ -48,6 +48,8 @@ from mcpconfig.values.probe import ProbeReport
 from mcpconfig.values.results import Listing, Tool
 from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
+from .opinions import judges_each_new
+
 MAX_DESCRIPTION = 200
 NO_SECRETS = _lazy(
     "You need the right to change credentials to enter a token, headers or a secret."
@@ -326,7 +328,8 @@ def _render(
     status: int = 200,
 ) -> HttpResponse:
     report = service_drafts.read_report(draft)
-    tools = _build_rows(draft, report)
+    waits_for_opinions = judges_each_new()
+    tools = _build_rows(draft, report, ticks_low=not waits_for_opinions)
     template = get_template(draft.template)
     typed = draft.typed
     context = {
@@ -355,6 +358,7 @@ def _render(
         ],
         "groups": list_groups(typed.get("groups") or ()),
         "tools": tools,
+        "waits_for_opinions": waits_for_opinions,
         "ticked": sum(row.is_ticked for row in tools),
         "share": _describe_share(sum(row.tokens for row in tools)),
     }
@@ -368,11 +372,16 @@ def _get_address(draft: ServiceDraft) -> str:
     return reverse("admin:mcpconfig_service_connect_draft", args=[draft.pk])
 
 
-def _build_rows(draft: ServiceDraft, report: ProbeReport | None) -> list[ToolRow]:
-    """Return the tools of the report, the lowest risk first."""
+def _build_rows(
+    draft: ServiceDraft, report: ProbeReport | None, *, ticks_low: bool
+) -> list[ToolRow]:
+    """Return the tools of the report, the lowest risk first. `ticks_low`: those with a low risk are
+    ticked before the admin chooses."""
     if report is None or report.tools is None:
         return []
     service, chosen = service_drafts.build_service(draft), draft.typed.get("ticked")
+    if chosen is None and not ticks_low:
+        chosen = ()
     rows = [_build_row(service, tool, chosen) for tool in report.tools]
     return sorted(rows, key=lambda row: (LEVELS.index(row.level), row.name))
 

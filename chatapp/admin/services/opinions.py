@@ -56,6 +56,12 @@ def has_model() -> bool:
     return bool(HousePolicy.current().opinion_model)
 
 
+def judges_each_new() -> bool:
+    """Whether a model is asked about each new definition."""
+    house = HousePolicy.current()
+    return bool(house.opinions_for_new and house.opinion_model)
+
+
 def load_opinions(definitions: Collection[ToolDefinition]) -> dict[int, ToolOpinion]:
     """Return the opinions on these definitions by their ids, in one statement."""
     rows = SecondOpinion.objects.filter(definition__in=definitions).select_related("asked_by")

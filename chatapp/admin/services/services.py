@@ -20,6 +20,7 @@ from chatapp.admin.policy.tested_saves import (
     warn_about_failing,
 )
 from chatapp.audit.admin_entries import join_names, log_download, log_service_act
+from mcpconfig.admin.service_pages import may_view_services, may_view_tools
 from mcpconfig.admin.services import ServiceAdmin
 from mcpconfig.models import Service
 from mcpconfig.output.services import Json
@@ -77,6 +78,10 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     def get_urls(self) -> list[URLPattern]:
         methods, tool = "GET HEAD POST", "tools/<str:definition_hash>/try/"
         trial, content = "trials/<uuid:trial_id>/", "trials/<uuid:trial_id>/content/<int:index>/"
+        show_status = partial(status_pages.show_status, self)
+        show_people = partial(status_pages.show_people, self)
+        show_changes = partial(status_pages.show_changes, self)
+        show_tools = partial(tools_page.show_tools, self)
         act_on_tools = partial(tools_page.act_on_tools, self)
         show_resources = partial(resources.show_resources, self)
         show_prompt = partial(resources.show_prompt, self)
@@ -85,10 +90,10 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
             self.make_path("unused", require_POST(partial(unused_tools.switch_unused, self))),
             path("connect/", add, name="mcpconfig_service_connect"),
             path("connect/<uuid:draft_id>/", add, name="mcpconfig_service_connect_draft"),
-            self.make_service_path("status/", "status", partial(status_pages.show_status, self)),
-            self.make_service_path("people/", "people", partial(status_pages.show_people, self)),
-            self.make_service_path("changes/", "changes", partial(status_pages.show_changes, self)),
-            self.make_service_path("tools/", "tools", partial(tools_page.show_tools, self)),
+            self.make_service_path("status/", "status", show_status, allows=may_view_services),
+            self.make_service_path("people/", "people", show_people, allows=may_view_services),
+            self.make_service_path("changes/", "changes", show_changes, allows=may_view_services),
+            self.make_service_path("tools/", "tools", show_tools, allows=may_view_tools),
             self.make_service_path("tools/act/", "act_on_tools", act_on_tools, "POST"),
             self.make_service_path(tool, "try", partial(try_tool.try_tool, self), methods),
             self.make_service_path(trial, "trial", partial(try_tool.show_trial, self)),

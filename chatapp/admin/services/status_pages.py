@@ -1,5 +1,6 @@
 """Pages of one service in the admin: its status, who may use it, and what changed."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,11 +32,14 @@ from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
 Kind = LogEntry.Kind
 Visibility = Service.Visibility
+CHANGES, SIGN_INS = (Kind.SERVICE, Kind.TOOL), (Kind.CONNECTED, Kind.DISCONNECTED)
 ERROR_DAYS = 7
 PEOPLE_PER_PAGE = 50
 ENTRIES_PER_PAGE = 50
 # Each is searched for the name of the service.
 ENTRIES_SEARCHED = 10_000
+# Of a service that was renamed more often, the entries under its latest names are shown.
+MOST_NAMES = 6
 
 
 # --- status --------------------------------------------------------------------------------------
@@ -200,10 +204,12 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
     """Show the entries of the log about the service, its tools and its sign-ins."""
     if not request.user.has_perm("chatapp.view_logentry"):
         raise PermissionDenied
-    found, is_cut = find_log_entries(service)
+    found, names, is_cut = find_log_entries(service)
     page = Paginator(found, ENTRIES_PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "searched": ENTRIES_SEARCHED if is_cut else 0,
+        "earlier_names": names[1:],
+        "has_all_names": len(names) < MOST_NAMES,
         "service": service,
         "tab": "changes",
         "title": _("Changes of %(service)s") % {"service": service},
@@ -213,18 +219,41 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
     return pages.render_page(request, "changes", context)
 
 
-def find_log_entries(service: Service) -> tuple[QuerySet[LogEntry], bool]:
-    """Return the entries that name the service, and whether only the newest entries about services
-    were searched. An entry keeps the name of its time."""
-    name = service.name  # a slug, so JSON writes it as it is
-    changes, sign_ins = (Kind.SERVICE, Kind.TOOL), (Kind.CONNECTED, Kind.DISCONNECTED)
+def find_log_entries(service: Service) -> tuple[QuerySet[LogEntry], list[str], bool]:
+    """Return the entries about the service, its names from the present one back, and whether only
+    the newest entries about services were searched.
+
+    An entry keeps the name of its time. Another service may have had that name before or after, so
+    that entries under a name count only while this service had it.
+    """
+    entries = LogEntry.objects.filter(kind__in=(*CHANGES, *SIGN_INS)).order_by("-position")
+    positions = entries.values_list("position", flat=True)
+    oldest = positions[ENTRIES_SEARCHED - 1 : ENTRIES_SEARCHED].first()
+    searched = entries if oldest is None else entries.filter(position__gte=oldest)
+    names: list[str] = []
+    name, found, end = service.name, Q(), Q()
+    while name and len(names) < MOST_NAMES:
+        names.append(name)
+        begun, earlier = _find_naming(searched.filter(end), name)
+        found |= _name_service(name) & Q(position__gte=begun) & end
+        name, end = earlier, Q(position__lt=begun)
+    return searched.filter(found), names, oldest is not None
+
+
+def _name_service(name: str) -> Q:
+    """Return which entries name the service. A name is a slug, so JSON writes it as it is."""
     of_service = Q(data__contains=f'"of":"service {name}"')
     of_secrets = Q(data__contains=f'"of":"credentials of {name}"')
     of_tools = Q(data__contains=f'” of {name}"')
-    changed = Q(kind__in=changes) & (of_service | of_secrets | of_tools)
-    signed_in = Q(kind__in=sign_ins, data__contains=f'"service":"{name}"')
-    entries = LogEntry.objects.filter(kind__in=(*changes, *sign_ins)).order_by("-position")
-    positions = entries.values_list("position", flat=True)
-    oldest = positions[ENTRIES_SEARCHED - 1 : ENTRIES_SEARCHED].first()
-    found = entries.filter(changed | signed_in)
-    return (found if oldest is None else found.filter(position__gte=oldest)), oldest is not None
+    changed = Q(kind__in=CHANGES) & (of_service | of_secrets | of_tools)
+    return changed | Q(kind__in=SIGN_INS, data__contains=f'"service":"{name}"')
+
+
+def _find_naming(entries: QuerySet[LogEntry], name: str) -> tuple[int, str]:
+    """Return where a service got this name last, 0 if no entry says it, and the name that it had
+    before, which is empty if it was added then."""
+    named = entries.filter(kind=Kind.SERVICE, data__contains=f'"of":"service {name}"')
+    entry = named.filter(data__contains=f'"name":{{"after":"{name}","before":').first()
+    if entry is None:
+        return 0, ""
+    return entry.position, json.loads(entry.data)["changed"]["name"]["before"] or ""

@@ -22,7 +22,15 @@ from mcpconfig.models import Service, ToolSetting
 from mcpconfig.services.tool_definitions import TOOL_STATES
 
 from . import opinions
-from .tool_rows import SORTS, Filters, build_rows, choose_entries, list_groups_of, load_entries
+from .tool_rows import (
+    MAX_TIMED_CALLS,
+    SORTS,
+    Filters,
+    build_rows,
+    choose_entries,
+    list_groups_of,
+    load_entries,
+)
 
 ROWS_PER_PAGE = 50
 # What stands for the assessed risk in the choice of a risk.
@@ -38,8 +46,11 @@ def show_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) ->
     )
     shown = [entry.tool.definition for entry in page.object_list]
     known = opinions.load_opinions(shown)
-    rows = build_rows(service, list(page.object_list), list_groups_of(service, group), known)
+    judged, more_groups = list_groups_of(service, group)
+    rows = build_rows(service, list(page.object_list), judged, known)
     waiting = sum(entry.state in ("new", "changed") for entry in entries)
+    kept = request.GET.copy()
+    selected = kept.pop("select", [""])[-1]
     context = {
         "service": service,
         "tab": "tools",
@@ -56,10 +67,13 @@ def show_tools(pages: ServiceAdmin, request: MemberRequest, service: Service) ->
         "filters": filters,
         "group": group,
         "groups": list(list_groups()),
+        "more_groups": more_groups,
+        "most_timed": MAX_TIMED_CALLS,
+        "selects_page": selected == "page",
         "states": TOOL_STATES.items(),
         "levels": LEVEL_LABELS.items(),
         "sorts": SORTS.items(),
-        "query": request.GET.urlencode(),
+        "query": kept.urlencode(),
     }
     return pages.render_page(request, "tools_table", context)
 

@@ -166,7 +166,7 @@ def test_a_registration_that_an_admin_forgets_is_logged(
         },
     }
     assert build_line(entry).said == "Removed."
-    found, _is_cut = find_log_entries(service)
+    found, _names, _is_cut = find_log_entries(service)
     assert entry in found, "the page Changes of the service shows it"
     count = LogEntry.objects.count()
     admin_client.post(address, {"registration": "1"})

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from mcp.server.mcpserver import MCPServer
 
-from chatapp.models import LogEntry, Member
+from chatapp.models import HousePolicy, LogEntry, Member
 from mcpconfig.models import Credential, Look, OAuthClient, Service, ServiceDraft, ToolSetting
 from mcpconfig.models.draft import MOST_OF_A_PERSON
 from mcpconfig.secrets import credentials, draft_secrets
@@ -148,6 +148,21 @@ def test_nothing_is_saved_by_a_check_and_only_low_risks_are_ticked(
     ticked = {name for name, box in page.boxes.items() if "checked" in box}
     assert ticked == {"find_order", "list_orders"}
     assert not Service.objects.exists() and not ToolSetting.objects.exists()
+
+
+@pytest.mark.parametrize("is_for_new", [True, False])
+def test_nothing_is_ticked_before_a_model_judged_it(
+    admin_client: Client, shop: Shop, is_for_new: bool
+) -> None:
+    HousePolicy(opinion_model="openai:judge", opinions_for_new=is_for_new).save()
+    page = Page(admin_client, shop.url)
+    ticked = {name for name, box in page.boxes.items() if "checked" in box}
+    assert ticked == (set() if is_for_new else {"find_order", "list_orders"})
+    said = page.read().one(aria_labelledby="step-tools").text
+    assert ("a model gives a second opinion on each new tool" in said) == is_for_new
+    assert ("“Review tools” of the service shows the opinions" in said) == is_for_new
+    assert page.save(*ticked).status_code == 302
+    assert confirmed(Service.objects.get()) == ticked
 
 
 def test_a_private_address_says_which_switch_to_turn_on(admin_client: Client, shop: Shop) -> None:

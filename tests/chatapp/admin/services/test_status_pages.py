@@ -8,11 +8,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chatapp.admin.services import status_pages
 from chatapp.models import LogEntry, Member
-from mcpconfig.models import OAuthGrant, Service
+from mcpconfig.models import OAuthClient, OAuthGrant, Service
 from mcpconfig.secrets import credentials
 from mcpconfig.services.tool_definitions import confirm_tools, store_tools
 from mcpconfig.values.results import Tool
+from tests.conftest import signed_in
 from tests.dom_tree import Element, parse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
@@ -224,3 +226,144 @@ def test_every_tab_is_a_link_and_every_act_is_still_there(
     assert {"Test connection", "Fetch tools", "Disable"} <= set(page.buttons())
     settings = admin_client.get(reverse("admin:mcpconfig_service_change", args=[service.pk]))
     assert "Test connection" in settings.content.decode()
+
+
+def test_entries_under_earlier_names_are_found_and_those_of_other_services_are_not(
+    admin_client: Client, service: Service
+) -> None:
+    """Another service had the name before, and a third one has it afterwards."""
+    Service.objects.filter(pk=service.pk).delete()
+    before = Service.objects.create(name="store", url="https://before.example/mcp")
+    before.delete()
+    service = Service.objects.create(name="store", title="Shop", url="https://shop.example/mcp")
+    confirm_tools(store_tools(service, [Tool(name="get", input_schema={"type": "object"})]))
+    credentials.set_bearer(service, "a-token-0123456789")
+    for name in ("market", "bazaar"):
+        service.name = name
+        service.save(update_fields=["name"])
+    service.is_enabled = False
+    service.save(update_fields=["is_enabled"])
+    after = Service.objects.create(name="store", title="After", url="https://after.example/mcp")
+    page = get(admin_client, "changes", service)
+    about = [row.one("td", data_label="About").text for row in page.one("tbody").all("tr")]
+    assert len(about) == 6, about
+    assert "Earlier names of the service: market, store." in page.text
+    assert "even earlier names" not in page.text
+    assert len(get(admin_client, "changes", after).one("tbody").all("tr")) == 1
+
+
+def test_a_service_with_many_names_says_that_some_are_left_out(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_pages, "MOST_NAMES", 2)
+    for name in ("market", "bazaar"):
+        service.name = name
+        service.save(update_fields=["name"])
+    page = get(admin_client, "changes", service)
+    assert len(page.one("tbody").all("tr")) == 2
+    assert "Entries under even earlier names are not shown." in page.text
+
+
+# --- who may only view ---------------------------------------------------------------------------
+READABLE = ("status", "tools", "people", "changes", "sign_ins")
+ACTS = ("test", "retry", "fetch_tools", "confirm_tools", "switch", "act_on_tools", "revoke")
+
+
+def make_reader(member: Member, right: str) -> Client:
+    member.is_staff, member.rights = True, [right]
+    member.save()
+    return signed_in(member)
+
+
+@pytest.fixture
+def signed_in_service(owner: Member, service: Service) -> Service:
+    """A service with new tools, a failure, a sign-in and a token, for which every page has buttons
+    for an admin who may change it."""
+    credentials.set_bearer(service, "canary-token-0123456789")
+    now = timezone.now()
+    failure = {"kind": "refused", "message": "Nothing answers.", "hint": "", "at": now.isoformat()}
+    service.authentication, service.last_error = "oauth_user", failure
+    service.save()
+    store_tools(service, [Tool(name="get_order", input_schema={"type": "object"})])
+    OAuthGrant.objects.create(
+        service=service, person=owner, endpoint=service.url, access=b"canary", refresh=b"canary"
+    )
+    OAuthClient.objects.create(
+        service=service, kind="registered", issuer="https://login.example", client_id="c-17"
+    )
+    return service
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_an_auditor_reads_every_tab_and_can_press_nothing(
+    stranger: Member, signed_in_service: Service, name: str
+) -> None:
+    client = make_reader(stranger, "audit")
+    page = get(client, name, signed_in_service).one(id="content-main")
+    assert [each for each in page.all("form") if each["method"] != "get"] == []
+    assert page.all("input", type="checkbox") == []
+    assert set(page.buttons()) <= {"Show"}
+    address = reverse(f"admin:mcpconfig_service_{name}", args=[signed_in_service.pk])
+    assert "canary" not in client.get(address).content.decode()
+    tabs = page.one("nav", aria_label="Pages of Shop").all("a")
+    named = ["Status", "Tools", "Members", "Sign-ins", "Changes", "Settings"]
+    assert [each.text for each in tabs] == named
+    for link in page.all("a"):
+        assert client.get(link["href"]).status_code == 200, link["href"]
+
+
+def test_an_auditor_reads_the_level_and_the_policy_of_a_tool(
+    stranger: Member, signed_in_service: Service
+) -> None:
+    row = get(make_reader(stranger, "audit"), "tools", signed_in_service).one("tbody").one("tr")
+    assert row.one("code").text == "get_order"
+    assert row.one("td", data_label="Risk").text.startswith("low")
+    assert "Asks" in row.one("td", data_label="Policy").text
+    status = get(make_reader(stranger, "audit"), "status", signed_in_service)
+    assert "1 not confirmed" in status.text
+
+
+@pytest.mark.parametrize("right", ["audit", "policy", "models"])
+def test_who_may_only_view_services_is_refused_every_act(
+    stranger: Member, signed_in_service: Service, right: str
+) -> None:
+    client, entries = make_reader(stranger, right), LogEntry.objects.count()
+    definition = signed_in_service.definitions.get()
+    data = {"enable": "0", "act": "off", "definition": definition.hash}
+    for name in (*ACTS, "forget_registration"):
+        address = reverse(f"admin:mcpconfig_service_{name}", args=[signed_in_service.pk])
+        assert client.post(address, data).status_code == 403, name
+    for name in ("review_tools", "resources", "prompts"):
+        address = reverse(f"admin:mcpconfig_service_{name}", args=[signed_in_service.pk])
+        assert client.get(address).status_code == 403, name
+    trial = reverse("admin:mcpconfig_service_try", args=[signed_in_service.pk, definition.hash])
+    assert client.get(trial).status_code == client.post(trial, data).status_code == 403
+    signed_in_service.refresh_from_db()
+    assert signed_in_service.is_enabled and LogEntry.objects.count() == entries
+
+
+@pytest.mark.parametrize(
+    ("right", "opened"),
+    [
+        ("audit", {*READABLE}),
+        ("policy", {"status", "tools", "people", "sign_ins"}),
+        ("credentials", {"status", "tools", "sign_ins"}),
+        ("models", {"status"}),
+        ("traces", set()),
+        ("people", set()),
+    ],
+)
+def test_each_tab_needs_the_right_to_view_what_it_shows(
+    stranger: Member, signed_in_service: Service, right: str, opened: set[str]
+) -> None:
+    client = make_reader(stranger, right)
+    addresses = {
+        name: reverse(f"admin:mcpconfig_service_{name}", args=[signed_in_service.pk])
+        for name in READABLE
+    }
+    found = {name for name in READABLE if client.get(addresses[name]).status_code == 200}
+    assert found == opened
+    if opened:
+        tabs = get(client, "status", signed_in_service).one("nav", aria_label="Pages of Shop")
+        linked = {each["href"] for each in tabs.all("a")}
+        assert linked & {*addresses.values()} == {addresses[name] for name in opened}

@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chatapp.admin.services import tool_rows, tools_page
 from chatapp.admin.services.tool_rows import compute_p95
 from chatapp.models import LogEntry, Member, PolicyRule, ToolCall
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
@@ -56,8 +57,10 @@ def act(client: Client, service: Service, act: str, *names: str, **fields: str) 
     return client.post(reverse("admin:mcpconfig_service_act_on_tools", args=[service.pk]), data)
 
 
-def call(person: Member, service: Service, name: str, seconds: float, state: str) -> None:
-    sent = timezone.now() - timedelta(hours=1)
+def call(
+    person: Member, service: Service, name: str, seconds: float, state: str, hours: int = 1
+) -> None:
+    sent = timezone.now() - timedelta(hours=hours)
     made = rows.turn(person)
     ToolCall.objects.create(
         turn=made,
@@ -107,6 +110,25 @@ def test_a_row_counts_uses_errors_and_the_slowest_calls(
     assert "never" in found["find_order"].one("td", data_label="Last used").text
 
 
+def test_a_busy_tool_leaves_the_calls_of_others_timed(
+    admin_client: Client, owner: Member, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest calls of each tool count, and older ones of the busy tool do not."""
+    monkeypatch.setattr(tool_rows, "MAX_TIMED_CALLS", 3)
+    call(owner, service, "list_orders", 50, "succeeded", hours=40)
+    for hours in range(1, 5):
+        call(owner, service, "list_orders", 1, "succeeded", hours=hours)
+    for seconds in (6, 9):
+        call(owner, service, "find_order", seconds, "succeeded", hours=30)
+    call(owner, service, "find_order", 70, "succeeded", hours=24 * 31)
+    page = get(admin_client, service)
+    found = lines(page)
+    assert found["list_orders"].one("td", data_label="p95").text == "1.0 s"
+    assert found["find_order"].one("td", data_label="p95").text == "9.0 s"
+    assert found["get_order"].one("td", data_label="p95").text == "–"
+    assert "p95 the newest 100 calls of each tool" in page.text
+
+
 @pytest.mark.parametrize(
     ("seconds", "p95"),
     [([2.0], 2.0), ([float(each) for each in range(1, 101)], 95.0), ([3.0, 1.0], 3.0)],
@@ -130,6 +152,21 @@ def test_groups_with_other_outcomes_are_named_with_the_rule(
     assert "Runs" in policy and "Support" in policy
     one = lines(get(admin_client, service, f"?group={support.pk}"))["list_orders"]
     assert "Refused" not in one.one("td", data_label="Policy").text
+
+
+def test_groups_that_are_not_shown_are_counted(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.visibility = Service.Visibility.GROUPS
+    service.save()
+    service.groups.set(Group.objects.create(name=name) for name in ("Buyers", "Sales", "Support"))
+    assert "have this service" not in get(admin_client, service).text
+    monkeypatch.setattr(tool_rows, "MAX_GROUPS", 3)
+    assert "have this service" not in get(admin_client, service).text
+    monkeypatch.setattr(tool_rows, "MAX_GROUPS", 1)
+    assert "2 more groups have this service." in get(admin_client, service).text
+    sales = Group.objects.get(name="Sales")
+    assert "have this service" not in get(admin_client, service, f"?group={sales.pk}").text
 
 
 def test_a_tool_that_a_provider_leaves_out_says_so(admin_client: Client, service: Service) -> None:
@@ -196,6 +233,25 @@ def test_the_number_of_statements_does_not_grow(
 
 
 # --- acts ----------------------------------------------------------------------------------------
+def test_one_link_selects_all_tools_of_the_page(
+    admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools_page, "ROWS_PER_PAGE", 2)
+    page = get(admin_client, service, "?sort=name")
+    assert not [each for each in page.all("input", name="definition") if "checked" in each]
+    (select,) = [each for each in page.all("a") if each.text == "Select all on this page"]
+    page = get(admin_client, service, select["href"])
+    assert list(lines(page)) == ["delete_order", "find_order"]
+    assert all("checked" in each for each in page.all("input", name="definition"))
+    (clear,) = [each for each in page.all("a") if each.text == "Select none"]
+    following = next(each for each in page.all("a") if each.text == "Next")
+    for link in (clear, following):
+        shown = get(admin_client, service, link["href"])
+        boxes = shown.all("input", name="definition")
+        assert len(boxes) == 2 and not [each for each in boxes if "checked" in each]
+    assert page.one("input", name="query")["value"] == "sort=name", "an act selects nothing again"
+
+
 def test_selected_tools_are_turned_off_and_on_and_logged(
     admin_client: Client, service: Service
 ) -> None:
