@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -44,6 +44,7 @@ from mcpconfig.models import (
     Credential,
     OAuthAttempt,
     OAuthChallenge,
+    OAuthClient,
     OAuthGrant,
     Service,
     ServiceDraft,
@@ -169,9 +170,13 @@ def _filter_services(member: Member) -> "QuerySet[Service]":
     return Service.objects.filter(owner=member, is_enabled=True)
 
 
-def _filter_credentials(member: Member) -> "QuerySet[Credential]":
-    """Return those of all own services, also of services that are switched off."""
-    return Credential.objects.filter(service__owner=member)
+def _filter_opened(member: Member) -> "QuerySet[Service]":
+    """Return the own services, also those that are switched off, with a key, token or secret."""
+    has_credential = Exists(Credential.objects.filter(service=OuterRef("pk")))
+    has_client = Exists(OAuthClient.objects.filter(service=OuterRef("pk")))
+    has_grant = Exists(OAuthGrant.objects.filter(service=OuterRef("pk")))
+    own = Service.objects.filter(owner=member)
+    return own.filter(has_credential | has_client | has_grant)
 
 
 def _filter_projects(member: Member) -> "QuerySet[Project]":
@@ -206,8 +211,11 @@ def _close_services(member: Member, _choices: Choices) -> None:
 
 
 def _delete_credentials(member: Member, _choices: Choices) -> None:
-    for credential in _filter_credentials(member).select_related("service"):
+    opened = list(_filter_opened(member))
+    for credential in Credential.objects.filter(service__in=opened).select_related("service"):
         credential.delete()
+    for model in (OAuthGrant, OAuthClient):
+        model.objects.filter(service__in=opened).delete()
 
 
 def _revoke_links(member: Member, _choices: Choices) -> None:
@@ -328,7 +336,7 @@ STEPS = (
     Step(
         name="credentials",
         icon="key",
-        count=lambda member: _filter_credentials(member).count(),
+        count=lambda member: _filter_opened(member).count(),
         describe=lambda n: (
             ngettext(
                 "The credentials of %(n)s own service are deleted",

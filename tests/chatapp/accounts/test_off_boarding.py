@@ -148,13 +148,18 @@ def test_credentials_of_an_own_service_that_is_switched_off_are_deleted_too(
 ) -> None:
     off = rows.service("off", url="https://off.example/mcp", owner=leaver, is_enabled=False)
     Credential.objects.create(service=off, bearer=b"sealed", client_secret=b"sealed")
+    signed_in_to = rows.service("oauth", url="https://oauth.example/mcp", owner=leaver)
+    OAuthClient.objects.create(service=signed_in_to, kind="typed", issuer="x", client_id="x")
+    OAuthGrant.objects.create(service=signed_in_to, endpoint=signed_in_to.url)
     kept = Credential.objects.create(service=rows.service("shop"), headers=b"sealed")
     page = admin_client.get(address_of(leaver)).content.decode()
-    assert "The credentials of 2 own services are deleted" in page
-    assert "1 own service is closed" in page
+    assert "The credentials of 3 own services are deleted" in page
+    assert "2 own services are closed" in page
     admin_client.post(address_of(leaver), {"chats": "keep"})
     assert list(Credential.objects.all()) == [kept]
-    assert entries_of(Kind.OFF_BOARDED)[0]["found"]["credentials"] == 2
+    assert not OAuthClient.objects.filter(service=signed_in_to).exists()
+    assert not OAuthGrant.objects.filter(service=signed_in_to).exists()
+    assert entries_of(Kind.OFF_BOARDED)[0]["found"]["credentials"] == 3
     changed = [data["of"] for data in entries_of(Kind.SERVICE) if data["act"] == "removed"]
     assert changed == ["credentials of own", "credentials of off"]
 
