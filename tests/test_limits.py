@@ -26,7 +26,6 @@ COPYING = "static/js/copy.js"
 # Modules, each loaded when an element that names it is used.
 LAZY_MODULES = {
     "static/js/figure_view.js",
-    "static/js/files.js",
     "static/js/lightbox.js",
     "static/js/palette.js",
     "static/js/push.js",

@@ -21,6 +21,7 @@ from chatapp.conversations import chat_list
 from chatapp.conversations.exports import open_export
 from chatapp.models import (
     AccessToken,
+    AnswerFeedback,
     Assistant,
     Attachment,
     AttentionCheck,
@@ -39,8 +40,11 @@ from chatapp.models import (
     NotificationPreference,
     Project,
     ProjectFile,
+    ProjectMember,
     PushDevice,
+    QueuedMessage,
     SavedPrompt,
+    SharedLink,
     StandIn,
     ToolSwitch,
     UsageOfDay,
@@ -53,6 +57,8 @@ from chatapp.rendering.exports.json_file import write_json
 from chatapp.rendering.exports.markdown_file import write_markdown
 from chatapp.rendering.exports.values import ToolDetail
 from mcpconfig.models import CompanySignIn, OAuthAttempt, OAuthChallenge, OAuthGrant, Service
+from mcpconfig.services.import_plan import mask_url
+from mcpconfig.services.own_services import list_own_services
 
 from . import entries
 from .lock_out import lock_out
@@ -61,17 +67,30 @@ from .lock_out import lock_out
 TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "memories": (Memory, "person", ("text", "created_at")),
     "prompts": (SavedPrompt, "owner", ("title", "text", "audience")),
-    "assistants": (
-        Assistant,
-        "owner",
-        (
-            *("name", "description", "instructions", "starters"),
-            *("model", "effort", "temperature", "output_tokens"),
-        ),
-    ),
     "guidance": (Guidance, "person", ("service__name", "tool", "text")),
     "drafts": (MessageDraft, "owner", ("conversation", "text", "saved_at")),
+    "queued_messages": (
+        *(QueuedMessage, "conversation__owner"),
+        ("conversation", "text", "attachments", "model", "effort", "problem", "created_at"),
+    ),
+    "ratings": (
+        *(AnswerFeedback, "message__conversation__owner"),
+        ("message__conversation", "message", "is_good", "comment", "model", "saved_at"),
+    ),
+    "shared_links": (
+        *(SharedLink, "conversation__owner"),
+        (
+            *("conversation", "title", "audience", "tools", "includes_files", "messages"),
+            *("taken_at", "created_at", "expires_at", "revoked_at", "opened", "opened_at"),
+        ),
+    ),
     "projects": (Project, "owner", ("name", "description", "instructions", "created_at")),
+    "project_memberships": (
+        *(ProjectMember, "person"),
+        ("project__name", "project__owner__username", "role", "added_at"),
+    ),
+    "delegates": (StandIn, "approver", ("stand_in__username", "begins_on", "ends_on")),
+    "delegate_for": (StandIn, "stand_in", ("approver__username", "begins_on", "ends_on")),
     "permissions": (Consent, "person", ("service__name", "scope", "created_at", "revoked_at")),
     "access_tokens": (AccessToken, "person", ("name", "prefix", "scopes", "created_at")),
     "push_devices": (PushDevice, "person", ("name", "created_at")),
@@ -82,6 +101,11 @@ TABLES: dict[str, tuple[type[Model], str, tuple[str, ...]]] = {
     "mail": (MailPreference, "person", ("is_on",)),
     "usage": (UsageOfDay, "person", ("day", "model", "input_tokens", "output_tokens")),
 }
+
+ASSISTANT_FIELDS = (
+    *("name", "description", "instructions", "starters", "model", "effort", "mode"),
+    *("temperature", "output_tokens", "uses_tools", "limits_services"),
+)
 
 
 # What is deleted with the account, by the field that names the person.
@@ -94,17 +118,35 @@ OF_OWNER: tuple[type[Model], ...] = (SavedPrompt, Assistant, MessageDraft)
 
 
 def write_archive(member: Member, target: IO[bytes], address: str) -> None:
-    """Write everything of this member as a ZIP file: chats as JSON and Markdown, else JSON."""
+    """Write everything of this member as a ZIP file: chats as JSON and Markdown, else JSON. It has
+    no secrets: no tokens, no links that open a chat, no credentials of services."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("account.json", _dump(_describe_account(member)))
         for name, (model, holder, fields) in TABLES.items():
             rows = model._default_manager.filter(**{holder: member}).order_by("pk")
             archive.writestr(f"{name}.json", _dump(list(rows.values(*fields))))
+        archive.writestr("assistants.json", _dump(_list_assistants(member)))
+        archive.writestr("services.json", _dump(_list_services(member)))
         archive.writestr("attention_checks.json", _dump(_list_checks(member)))
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
         _write_files(archive, member)
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
+
+
+def _list_assistants(member: Member) -> list[dict[str, Any]]:
+    return [
+        {name: getattr(assistant, name) for name in ASSISTANT_FIELDS}
+        | {"services": [service.name for service in assistant.services.all()]}
+        for assistant in Assistant.objects.filter(owner=member).prefetch_related("services")
+    ]
+
+
+def _list_services(member: Member) -> list[dict[str, Any]]:
+    """Return the services that the member added, with URLs in which secrets are masked."""
+    fields = ("name", "title", "description", "url", "authentication", "is_enabled")
+    rows = list_own_services(member).values(*fields)
+    return [{**row, "url": mask_url(row["url"])} for row in rows]
 
 
 def _list_checks(member: Member) -> list[dict[str, Any]]:

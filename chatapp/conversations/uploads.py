@@ -6,7 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.conf import settings
@@ -97,12 +97,25 @@ def keep_file(person: Member, upload: Upload) -> Attachment:
 
 
 def examine(upload: Upload, most_characters: int = MAX_TEXT_CHARACTERS) -> Examined:
-    """Read the content of a file, with at most so much of its text. Takes up to some seconds and
-    uses no database. Raises Refused, with the file's name."""
+    """Read the content of a file, with at most so much of its text. Text in another encoding
+    becomes UTF-8. Takes up to some seconds and uses no database. Raises Refused, with the file's
+    name."""
     name = make_visible_name(upload.name)
     check_size(name, upload)
     content = _content_of(name, upload.data, most_characters)
+    if content.media_type == TEXT:
+        upload = _convert_to_utf8(upload)
+        check_size(name, upload)
     return Examined(name=name, upload=upload, content=content)
+
+
+def _convert_to_utf8(upload: Upload) -> Upload:
+    try:
+        upload.data.decode()
+    except UnicodeDecodeError:
+        data = (decode_text(upload.data) or "").encode()
+        return replace(upload, data=data, size=len(data))
+    return upload
 
 
 def keep_examined(person: Member, file: Examined) -> Attachment:

@@ -40,6 +40,10 @@ PICTURES: Final = (
 )
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b"})
+_CONTROL: Final = re.compile(f"[{re.escape(_CONTROLS.decode())}]")
+# No western language has such words. In Cyrillic, Greek and Chinese encodings they are the rule,
+# and Windows-1252 would turn them into wrong letters.
+_OTHER_LETTERS: Final = re.compile(rb"[\xc0-\xff]{3}")
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _RTF: Final = b"{\\rtf"
 _COMPOUND: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -87,11 +91,22 @@ def is_read_as_text(media_type: str) -> bool:
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text of a file; None if it is not text in UTF-8."""
+    """Return the text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252,
+    which office programs still write; None if it is not text in any of them."""
+    if data.startswith(_WIDE):
+        text = _decode(data, "utf-16")
+        return None if text is None or _CONTROL.search(text) else text
     if data.translate(None, _CONTROLS) != data:
         return None
+    text = _decode(data, "utf-8-sig")
+    if text is None and not _OTHER_LETTERS.search(data):
+        text = _decode(data, "cp1252")
+    return text
+
+
+def _decode(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(encoding)
     except UnicodeDecodeError:
         return None
 

@@ -59,7 +59,8 @@ def add_file(person: Member, project: Project, upload: Upload) -> ProjectFile:
     check_size(name, upload)
     content = None
     if detect_kind(upload.data) in READ_AT_ONCE:
-        content = examine(upload, MAX_FILE_CHARACTERS).content
+        examined = examine(upload, MAX_FILE_CHARACTERS)
+        upload, content = examined.upload, examined.content
     with transaction.atomic():
         # Nothing is uploaded to a storage for a project without room.
         _check_room(lock_to_change(person, project), name, upload.size)

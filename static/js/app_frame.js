@@ -49,8 +49,7 @@ METHODS["ui/message"] = (app, { content }) => {
 };
 
 METHODS["tools/call"] = async ({ address, frame }, { name, arguments: values }) => {
-  const headers = { "X-CSRFToken": find("[name=csrfmiddlewaretoken]").value };
-  let options = { method: "POST", body: JSON.stringify({ name, arguments: values }), headers };
+  let options = { method: "POST", body: JSON.stringify({ name, arguments: values }), headers: { "X-CSRFToken": find("[name=csrfmiddlewaretoken]").value } };
   let place = address + "call", left = BUSY_TRIES;
   while (frame.isConnected) {
     const { at, result, error: problem, busy } = await get(place, options);
@@ -98,6 +97,6 @@ const show = (root) => {
 };
 
 window.onmessage = hear;
-addEventListener("click", ({ target }) => target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", ""));
-addEventListener("painted", ({ target }) => show(target.parentElement));
+on("click", ({ target }) => target.closest("[data-app-link] :is(a, button)")?.parentElement.setAttribute("hidden", ""));
+on("painted", ({ target }) => show(target.parentElement));
 show(document);

@@ -1,5 +1,5 @@
 // Copy buttons, and code that grew.
 if (window.ClipboardItem) document.documentElement.dataset.copies = "";
-addEventListener("painted", ({ target }) => {
-  if (target.matches(".blocks > *")) target.querySelectorAll(".rest").forEach((box) => { box.checked = true; });
+on("painted", ({ target }) => {
+  if (target.matches(".blocks > *")) for (const box of target.querySelectorAll(".rest")) box.checked = true;
 });

@@ -37,7 +37,7 @@ const show = () => {
 const follow = () => {
   if (!find(":active")) return show();
   button.hidden = true;
-  for (const type of ["pointerup", "pointercancel"]) addEventListener(type, show, { once: true });
+  for (const type of ["pointerup", "pointercancel"]) on(type, show, { once: true });
 };
 
 // Without what cannot be selected.

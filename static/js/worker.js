@@ -5,9 +5,15 @@ on("activate", async () => {
   for (const name of await caches.keys()) if (name !== VERSION) await caches.delete(name);
 });
 on("push", ({ data }) => registration.showNotification(data.json().title, data.json()));
-on("notificationclick", ({ notification }) => {
+// Pages move without a load.
+let found;
+addEventListener("message", ({ source }) => found(source));
+on("notificationclick", async ({ notification }) => {
+  const { data } = notification;
   notification.close();
-  return clients.openWindow(notification.data);
+  for (const page of await clients.matchAll({ includeUncontrolled: true })) page.postMessage(data);
+  const page = await new Promise((done) => setTimeout(found = done, 300));
+  return page ? page.focus() : clients.openWindow(data);
 });
 
 const keep = async (request) => {

@@ -316,6 +316,35 @@ def visit(chromium: Browser, house: House, look: Look) -> Iterator[Visit]:
     made.witness.assert_clean()
 
 
+# --- pasting and dragging ------------------------------------------------------------------------
+PASTE = """(text) => {
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  const given = { clipboardData: data, bubbles: true, cancelable: true };
+  const event = new ClipboardEvent("paste", given);
+  document.getElementById("message").dispatchEvent(event);
+}"""
+PASTE_PICTURE = """() => {
+  const data = new DataTransfer();
+  const bytes = Uint8Array.from(atob("%s"), (each) => each.charCodeAt(0));
+  data.items.add(new File([bytes], "screen.png", { type: "image/png" }));
+  const given = { clipboardData: data, bubbles: true, cancelable: true };
+  const event = new ClipboardEvent("paste", given);
+  document.getElementById("message").dispatchEvent(event);
+  // As Firefox does after each paste.
+  data.items.clear();
+}"""
+
+
+def drag(tab: Page, kind: str, *paths: Path, at: tuple[int, int] = (700, 300)) -> None:
+    """Drag files from outside of the browser over the page."""
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    session = tab.context.new_cdp_session(tab)
+    place = {"x": at[0], "y": at[1], "data": data}
+    session.send("Input.dispatchDragEvent", {"type": kind, **place})
+    session.detach()
+
+
 # --- what a person finds on the page, by its accessible name ------------------------------------
 def box(tab: Page) -> Locator:
     return tab.get_by_role("textbox", name="Message")

@@ -11,43 +11,27 @@ from tests.chatapp.files.office_files import slides, word_file, workbook
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
 
-from .browser import House, Visit, ask_in_new_chat, both_looks, box, button
+from .browser import (
+    PASTE,
+    PASTE_PICTURE,
+    House,
+    Visit,
+    ask_in_new_chat,
+    both_looks,
+    box,
+    button,
+    drag,
+)
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 WORD: FilePayload = {"name": "minutes.docx", "mimeType": "", "buffer": word_file()}
 BOOK: FilePayload = {"name": "sales.xlsx", "mimeType": "", "buffer": workbook()}
 SHOW: FilePayload = {"name": "plan.pptx", "mimeType": "", "buffer": slides()}
-PASTE = """(text) => {
-  const data = new DataTransfer();
-  data.setData("text/plain", text);
-  const given = { clipboardData: data, bubbles: true, cancelable: true };
-  const event = new ClipboardEvent("paste", given);
-  document.getElementById("message").dispatchEvent(event);
-}"""
-PASTE_PICTURE = """() => {
-  const data = new DataTransfer();
-  const bytes = Uint8Array.from(atob("%s"), (each) => each.charCodeAt(0));
-  data.items.add(new File([bytes], "screen.png", { type: "image/png" }));
-  const given = { clipboardData: data, bubbles: true, cancelable: true };
-  const event = new ClipboardEvent("paste", given);
-  document.getElementById("message").dispatchEvent(event);
-  // As Firefox does after each paste.
-  data.items.clear();
-}"""
 
 
 def chip(tab: Page, name: str) -> Any:
     return tab.get_by_role("checkbox", name=name)
-
-
-def drag(tab: Page, kind: str, *paths: Path, at: tuple[int, int] = (700, 300)) -> None:
-    """Drag files from outside of the browser over the page."""
-    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
-    session = tab.context.new_cdp_session(tab)
-    place = {"x": at[0], "y": at[1], "data": data}
-    session.send("Input.dispatchDragEvent", {"type": kind, **place})
-    session.detach()
 
 
 def last_question(house: House) -> str:

@@ -7,12 +7,22 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Worker, expect
 
 from chatapp.notifications.push_messages import PushMessage
 from tests.peers.installing import Unavailable, debian_program
+from tests.wire.script import Answer
 
-from .browser import ARGUMENTS, House, Visit, Witness, both_looks, button
+from .browser import (
+    ARGUMENTS,
+    House,
+    Visit,
+    Witness,
+    ask_in_new_chat,
+    both_looks,
+    button,
+    expect_over,
+)
 
 pytestmark = pytest.mark.long
 # An address that this server may not send to, and one that it may: nothing is sent in this test.
@@ -50,6 +60,17 @@ CLICK = """async () => {
   const notification = await self.kept;
   return new Promise((done) => {
     clients.openWindow = async (path) => done(path);
+    const event = new NotificationEvent("notificationclick", { notification });
+    event.waitUntil = () => {};
+    dispatchEvent(event);
+  });
+}"""
+# Likewise, only a real click may focus a window.
+FOCUS_OR_OPEN = """async (path) => {
+  const notification = await self.kept;
+  return new Promise((done) => {
+    WindowClient.prototype.focus = async () => done(["focused", path]);
+    clients.openWindow = async (path) => done(["opened", path]);
     const event = new NotificationEvent("notificationclick", { notification });
     event.waitUntil = () => {};
     dispatchEvent(event);
@@ -156,6 +177,22 @@ def whole_visit(chromium: Browser, house: House) -> Iterator[Visit]:
     visit.witness.assert_clean()
 
 
+def show_message(tab: Page, path: str) -> Worker:
+    """Show a notification that leads to this path, and return the worker that shows it."""
+    message = PushMessage(
+        title="Needs your approval",
+        body="Old ideas",
+        path=path,
+        topic="topic",
+        ttl=60,
+        is_urgent=True,
+    )
+    (worker,) = tab.context.service_workers
+    worker.evaluate(KEEP)
+    deliver(tab, message.to_json())
+    return worker
+
+
 def test_the_worker_shows_a_message_and_a_click_opens_its_path(whole_visit: Visit) -> None:
     """Chromium delivers the message to the real worker, as after it arrived and was decrypted."""
     tab = open_section(whole_visit)
@@ -164,19 +201,36 @@ def test_the_worker_shows_a_message_and_a_click_opens_its_path(whole_visit: Visi
     expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()
     tab.wait_for_load_state()
     tab.goto("/usage/")
-    message = PushMessage(
-        title="Needs your approval",
-        body="Old ideas",
-        path="/approvals/1/",
-        topic="topic",
-        ttl=60,
-        is_urgent=True,
-    )
-    (worker,) = tab.context.service_workers
-    worker.evaluate(KEEP)
-    deliver(tab, message.to_json())
+    worker = show_message(tab, "/approvals/1/")
     assert worker.evaluate(READ_KEPT) == ["Needs your approval", "Old ideas", "topic"]
     assert worker.evaluate(CLICK) == "/approvals/1/"
+    assert worker.evaluate(WAS_CLOSED)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_click_focuses_the_window_that_shows_the_chat_now(
+    whole_visit: Visit, is_open: bool
+) -> None:
+    """The chat was opened in place, so the browser knows the window by its first address."""
+    tab = open_section(whole_visit)
+    tab.context.grant_permissions(["notifications"])
+    turn_on(tab)
+    expect(tab.locator("#notifications").get_by_text("This device", exact=True)).to_be_visible()
+    tab.wait_for_load_state()
+    name = f"First chat, {is_open}"
+    for question in (name, f"Second chat, {is_open}"):
+        asked = whole_visit.house.model.answers(question, Answer(text="Noted."))
+        ask_in_new_chat(tab, asked)
+        expect_over(tab)
+    second = urlsplit(tab.url).path
+    tab.evaluate("document.documentElement.dataset.marked = ''")
+    tab.get_by_role("navigation", name="Chats").get_by_role("link", name=name).click()
+    expect(tab.get_by_role("heading", name=name, level=1)).to_be_visible()
+    expect(tab.locator("html[data-marked]")).to_have_count(1)
+    first = urlsplit(tab.url).path
+    worker = show_message(tab, first if is_open else second)
+    told = ["focused", first] if is_open else ["opened", second]
+    assert worker.evaluate(FOCUS_OR_OPEN, first) == told
     assert worker.evaluate(WAS_CLOSED)
 
 

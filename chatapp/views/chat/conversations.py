@@ -116,7 +116,7 @@ def new_chat(request: MemberRequest) -> HttpResponse:
         return _render_project_start(request, project_id)
     start = request.GET.get("start", "")
     starters = dict(enumerate(_list_starters(), start=1))
-    chosen = starters.get(int(start)) if start.isdecimal() else None
+    chosen = starters.get(int(start)) if start.isdecimal() and len(start) < 3 else None
     draft = Draft(text=chosen.text) if chosen else open_draft(request.user, None)
     draft = replace(draft, is_temporary=request.GET.get("temporary") == "on")
     return render_chat(request, None, draft, deleted=_find_deleted(request))

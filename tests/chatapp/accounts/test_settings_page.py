@@ -13,6 +13,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from chatapp.accounts.personal_data import delete_rows
@@ -21,6 +22,8 @@ from chatapp.api import access_tokens
 from chatapp.background.jobs import delete_closed_account
 from chatapp.models import (
     AccessToken,
+    AnswerFeedback,
+    Assistant,
     Attachment,
     ChatImport,
     Consent,
@@ -36,10 +39,17 @@ from chatapp.models import (
     Project,
     ProjectMember,
     SavedPrompt,
+    SharedLink,
+    StandIn,
     StoredObject,
     Turn,
 )
-from tests.chatapp.projects.made import add_file, make_project
+from chatapp.sharing import links
+from chatapp.sharing.links import Choices
+from chatapp.sharing.tokens import make_token
+from mcpconfig.models import Service
+from mcpconfig.secrets import credentials
+from tests.chatapp.projects.made import add_file, add_member, make_project
 from tests.dom_tree import parse
 from tests.turns import rows
 
@@ -228,12 +238,55 @@ def filled(owner: Member) -> Member:
     return owner
 
 
+def fill_more(person: Member, other: Member, word: str) -> None:
+    """Give a person what stands beside their chats, with this word in all their texts."""
+    turn = rows.turn(person, Turn.State.DONE, text=f"{word} rated")
+    rows.said(turn, f"{word} answer")
+    AnswerFeedback.objects.create(
+        message=turn.answer, is_good=False, comment=f"{word} comment", model=rows.MODEL
+    )
+    turn.conversation.queued_messages.create(text=f"{word} queued", model=rows.MODEL)
+    links.create(
+        turn.conversation,
+        Choices(
+            audience=SharedLink.Audience.MEMBERS,
+            tools=SharedLink.Tools.NONE,
+            includes_files=False,
+            days=None,
+        ),
+    )
+    service = Service.objects.create(
+        name=f"{word}-service",
+        url=f"https://{word}.example/mcp?key={word}-key",
+        owner=person,
+        added_by=person,
+        visibility="private",
+        authentication="bearer",
+    )
+    credentials.set_bearer(service, f"{word}-bearer")
+    assistant = Assistant.objects.create(
+        owner=person, name=f"{word} assistant", mode="plan", limits_services=True
+    )
+    assistant.services.add(service)
+    today = timezone.localdate()
+    StandIn.objects.create(approver=person, stand_in=other, begins_on=today, ends_on=today)
+
+
 def read_archive(answer: Any) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(b"".join(answer))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_the_archive_has_everything_of_this_person_only(filled: Member, stranger: Member) -> None:
+def test_the_archive_has_everything_of_this_person_only(
+    filled: Member, stranger: Member, admin: Member
+) -> None:
+    chat = Conversation.objects.get(owner=filled)
+    fill_more(filled, admin, "mine")
+    fill_more(stranger, admin, "stranger")
+    add_member(make_project(admin, name="Shared with me"), filled)
+    today = timezone.localdate()
+    for person in (filled, stranger):
+        StandIn.objects.create(approver=admin, stand_in=person, begins_on=today, ends_on=today)
     Memory.objects.create(person=stranger, text="Secret of a stranger")
     rows.turn(stranger, Turn.State.DONE, text="Question of a stranger")
     answer = sign_in().post("/settings/data")
@@ -244,12 +297,26 @@ def test_the_archive_has_everything_of_this_person_only(filled: Member, stranger
     assert json.loads(files["mail.json"]) == [{"is_on": True}]
     assert json.loads(files["notifications.json"])[0]["shows_titles"] is False
     assert json.loads(files["prompts.json"])[0]["title"] == "Greeting"
-    chat = Conversation.objects.get(owner=filled)
     assert b"My question" in files[f"chats/{chat.pk}.md"]
     assert json.loads(files[f"chats/{chat.pk}.json"])["format"] == "countersign-chat"
     assert json.loads(files["projects.json"])[0]["instructions"] == "Times are UTC."
     assert b"About zinc." in [files[each] for each in files if each.startswith("project-files/")]
-    assert not any(b"stranger" in each for each in files.values())
+    (rating,) = json.loads(files["ratings.json"])
+    assert (rating["is_good"], rating["comment"]) == (False, "mine comment")
+    assert [each["text"] for each in json.loads(files["queued_messages.json"])] == ["mine queued"]
+    (link,) = json.loads(files["shared_links.json"])
+    assert (link["title"], link["audience"], link["revoked_at"]) == ("mine rated", "members", None)
+    (assistant,) = json.loads(files["assistants.json"])
+    assert (assistant["mode"], assistant["services"]) == ("plan", ["mine-service"])
+    (service,) = json.loads(files["services.json"])
+    assert service["url"].startswith("https://mine.example/mcp?key=")
+    (membership,) = json.loads(files["project_memberships.json"])
+    assert (membership["project__name"], membership["role"]) == ("Shared with me", "member")
+    assert json.loads(files["delegates.json"])[0]["stand_in__username"] == "admin"
+    assert json.loads(files["delegate_for.json"])[0]["approver__username"] == "admin"
+    token = make_token(SharedLink.objects.get(conversation__owner=filled).pk)
+    for secret in (b"stranger", b"mine-bearer", b"mine-key", token.encode()):
+        assert not any(secret in each for each in files.values())
     assert not any(".." in name for name in files)
     assert LogEntry.objects.filter(kind=Kind.DATA_EXPORTED).exists()
 

@@ -19,8 +19,15 @@ FILES: dict[str, tuple[bytes, Kind, str]] = {
     "text with a mark": (b"\xef\xbb\xbfwords", "text", ""),
     "drawing": (SVG, "text", ""),
     "a word of PDF": (b"A file that begins with %PDF-", "text", ""),
-    "latin": ("Grüße".encode("latin-1"), "other_encoding", ""),
-    "wide": ("words".encode("utf-16"), "other_encoding", ""),
+    "western": ("Größe;Preis\r\nMüller;5 €".encode("cp1252"), "text", ""),
+    "Cyrillic": ("Привет".encode("cp1251"), "other_encoding", ""),
+    "Japanese": ("名前、年齢".encode("shift-jis"), "other_encoding", ""),
+    "western with a zero": ("Grüße\0".encode("cp1252"), "other", ""),
+    "wide": ("words".encode("utf-16"), "text", ""),
+    "wide, big end first": (b"\xfe\xff" + "Grüße".encode("utf-16-be"), "text", ""),
+    "wide without a mark": ("words".encode("utf-16-le"), "other", ""),
+    "wide with a zero": ("words\0".encode("utf-16"), "other_encoding", ""),
+    "half a letter": ("words".encode("utf-16")[:-1], "other_encoding", ""),
     "sound": (WAV, "other", ""),
     "archive": (b"PK\x03\x04\x14\x00\x00", "package", ""),
     "empty archive": (b"PK\x05\x06" + b"\x00" * 18, "package", ""),
@@ -37,5 +44,6 @@ def test_the_kind_is_told_by_the_bytes(data: bytes, kind: Kind, media_type: str)
     assert (detect_kind(data), detect_model_type(data)) == (kind, media_type)
 
 
-def test_a_mark_of_the_encoding_is_no_word() -> None:
-    assert decode_text(b"\xef\xbb\xbfwords") == "words"
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_text_is_read_without_the_mark_of_its_encoding(encoding: str) -> None:
+    assert decode_text("Müller; 5 €".encode(encoding)) == "Müller; 5 €"

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chatapp.accounts import personal_data
 from chatapp.background import jobs
-from chatapp.context.file_storage import StorageUnavailable
+from chatapp.context.file_storage import StorageUnavailable, read_bytes
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import (
     Attachment,
@@ -49,6 +49,12 @@ def client_of_owner(owner: Member) -> Client:
 
 def address_of(file: ProjectFile) -> str:
     return f"/projects/{file.project_id}/files/{file.pk}/download"
+
+
+def test_text_of_another_encoding_is_stored_as_utf8(owner: Member, project: Project) -> None:
+    file = add_file(owner, project, "prices.csv", "Müller;5 €".encode("cp1252"))
+    assert read_bytes(file.content) == "Müller;5 €".encode()
+    assert file.size == len("Müller;5 €".encode())
 
 
 def test_a_file_is_stored_in_the_storage_and_downloaded_by_members_only(

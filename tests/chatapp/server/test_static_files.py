@@ -63,7 +63,6 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
         "js/diagram.js",
         "js/figure_view.js",
         "js/copy.js",
-        "js/files.js",
         "js/lightbox.js",
         "js/palette.js",
         "js/push.js",
@@ -146,12 +145,11 @@ def test_the_modules_of_a_chat_have_names_for_ever_too(
     names = set(re.findall(r'data-module="/static/([^"]+)"', page))
     assert {re.sub(r"\.[0-9a-f]{12}\.", ".", name) for name in names} == {
         "js/copy.js",
-        "js/files.js",
         "js/palette.js",
         "js/quote.js",
     }
     assert all((collected / name).stat().st_size for name in names)
-    assert len(names) == 4
+    assert len(names) == 3
 
 
 @pytest.mark.django_db

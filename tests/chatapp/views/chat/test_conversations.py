@@ -57,7 +57,7 @@ def test_the_starters_of_the_demo_are_not_shown_with_a_real_model(
     assert open_page(owner_client, "/").with_class("starter") == []
 
 
-@pytest.mark.parametrize("start", ["0", "7", "x", "-1", "²"])
+@pytest.mark.parametrize("start", ["0", "7", "x", "-1", "²", "1" * 4_301])
 def test_a_starter_that_there_is_not_leaves_the_box_empty(owner_client: Client, start: str) -> None:
     assert open_page(owner_client, "/", start=start).one("textarea").text == ""
 

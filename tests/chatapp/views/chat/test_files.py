@@ -9,6 +9,7 @@ from django.test import Client
 
 from chatapp.conversations.uploads import Upload, keep_file
 from chatapp.models import Attachment, File, Member, Turn
+from chatapp.people.refused import Refused
 from chatapp.server.runtime import Runtime, using_runtime
 from tests.chatapp.files.papers import encrypted, pdf
 from tests.dom_tree import Element, parse
@@ -72,7 +73,7 @@ REFUSED = {
         "big.txt: the file has 1001 bytes. The limit for a file is 1000 byt",
     ),
     "no kind": (("tune.wav", WAV), "tune.wav: unsupported file type."),
-    "encoding": (("old.csv", "é;à".encode("latin-1")), "old.csv: not UTF-8 text."),
+    "encoding": (("old.csv", "Привет".encode("cp1251")), "old.csv: not UTF-8 text."),
     "locked": (("safe.pdf", encrypted("x")), "safe.pdf: the file has a password."),
     "no pdf": (("torn.pdf", b"%PDF-1.7 torn"), "torn.pdf: the PDF cannot be read."),
     "disguised": (("photo.png", b"<html>\x00"), "photo.png: unsupported file type."),
@@ -89,6 +90,26 @@ def test_a_bad_file_is_refused_by_name_and_the_others_stay(
     assert sentence in page.text
     assert [chip.split(" ")[0] for chip in chips(page)] == ["notes.md"]
     assert Attachment.objects.get().name == "notes.md"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_text_of_office_programs_is_stored_as_utf8(
+    owner_client: Client, owner: Member, encoding: str
+) -> None:
+    words = "Größe;Preis\r\nMüller;5 €"
+    status, page = upload(owner_client, ("prices.csv", words.encode(encoding)))
+    assert status == 200
+    file = File.objects.select_related("attachment").get()
+    assert (bytes(file.data).decode(), file.words) == (words, words)
+    assert file.attachment.size == len(words.encode())
+    shown = owner_client.get(f"/attachments/{file.attachment_id}/")
+    assert "Müller;5 €" in shown.content.decode()
+
+
+def test_text_that_becomes_too_large_as_utf8_is_refused(owner: Member, settings: Any) -> None:
+    settings.FILE_MAX_BYTES = 30
+    with pytest.raises(Refused, match="32 bytes"):
+        kept(owner, "euro.txt", ("€ " * 8).encode("cp1252"))
 
 
 def test_no_more_of_a_form_is_kept_than_a_message_may_have(

@@ -1,9 +1,11 @@
 """What the scripts do in a real browser: pages and posts are real, the frames are scripted."""
 
+import base64
 import json
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,8 @@ from chatapp.rendering import page_values
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import TextView
 from chatapp.rendering.pages import fragments
-from tests.flows.browser import ARGUMENTS, find_chromium
+from tests.flows.browser import ARGUMENTS, PASTE, PASTE_PICTURE, drag, find_chromium
+from tests.peers.reading_room import DOT
 from tests.turns import rows
 
 pytestmark = pytest.mark.gate
@@ -490,6 +493,99 @@ def test_a_module_that_did_not_come_is_asked_for_again(
     tab.unroute("**/js/copy*.js")
     copy_button(tab).click()
     expect(copy_button(tab)).to_have_attribute("data-copied", "")
+
+
+LONG = "Line of a log.\n" * 800
+UNREACHABLE = "The server cannot be reached. Nothing is lost. Try again in a moment."
+
+
+def abort_requests(tab: Page, *addresses: str) -> None:
+    for address in addresses:
+        tab.route(address, lambda route: route.abort())
+
+
+@pytest.mark.parametrize("how", ["unreachable", "refused"])
+def test_a_long_paste_that_is_not_stored_stays_text(tab: Page, owner: Member, how: str) -> None:
+    answer = {"status": 422, "body": '<div id="x">Refused</div>'}
+    tab.route(
+        "**/attach/files",
+        lambda route: route.abort() if how == "unreachable" else route.fulfill(**answer),
+    )
+    tab.goto("/")
+    box(tab).fill("Look: , please")
+    box(tab).evaluate("(it) => it.setSelectionRange(6, 6)")
+    tab.evaluate(PASTE, LONG)
+    expect(box(tab)).to_have_value(f"Look: {LONG}, please")
+    if how == "unreachable":
+        expect(tab.locator("#composer-notice")).to_have_text(UNREACHABLE)
+    assert tab.evaluate("document.getElementById('files').files.length") == 0
+
+
+def test_pastes_and_drops_need_no_module(
+    tab: Page, line: Line, owner: Member, tmp_path: Path
+) -> None:
+    """As with a page of the release before, whose modules are gone."""
+    show(tab, rows.turn(owner, Turn.State.DONE))
+    abort_requests(tab, "**/js/*.js")
+    tab.evaluate(PASTE, LONG)
+    expect(tab.get_by_role("checkbox", name="Pasted text.txt")).to_be_checked()
+    tab.evaluate(PASTE_PICTURE % base64.b64encode(DOT).decode())
+    expect(tab.get_by_role("checkbox", name="screen.png")).to_be_checked()
+    (tmp_path / "notes.txt").write_text("Words")
+    here = tab.url
+    for kind in ("dragEnter", "dragOver", "drop"):
+        drag(tab, kind, tmp_path / "notes.txt", at=(60, 500))
+    expect(tab.get_by_role("checkbox", name="notes.txt")).to_be_checked()
+    expect(tab.locator("#drop")).to_be_hidden()
+    assert (tab.url, len(tab.context.pages)) == (here, 1)
+
+
+def test_a_picture_or_a_drop_that_is_not_stored_is_said_and_stays_chosen(
+    tab: Page, owner: Member, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("Words")
+    tab.goto("/")
+    abort_requests(tab, "**/attach/files", "**/js/*.js")
+    notice = tab.locator("#composer-notice")
+    chosen = "[...document.getElementById('files').files].map((file) => file.name)"
+    tab.evaluate(PASTE_PICTURE % base64.b64encode(DOT).decode())
+    expect(notice).to_have_text(UNREACHABLE)
+    assert tab.evaluate(chosen) == ["screen.png"]
+    notice.evaluate("(it) => it.replaceChildren()")
+    for kind in ("dragEnter", "dragOver", "drop"):
+        drag(tab, kind, tmp_path / "notes.txt")
+    expect(notice).to_have_text(UNREACHABLE)
+    assert tab.evaluate(chosen) == ["notes.txt"]
+    assert len(tab.context.pages) == 1
+
+
+def test_a_selection_that_cannot_be_quoted_is_said(tab: Page, line: Line, owner: Member) -> None:
+    turn = rows.turn(owner, Turn.State.DONE)
+    rows.said(turn, "The Elbe")
+    abort_requests(tab, "**/js/quote*.js")
+    show(tab, turn)
+    choose = "(it) => getSelection().selectAllChildren(it)"
+    tab.locator(".prose").evaluate(choose)
+    expect(tab.locator("#composer-notice")).to_have_text(UNREACHABLE)
+    tab.unroute("**/js/quote*.js")
+    tab.locator(".bubble").evaluate(choose)
+    expect(tab.get_by_role("button", name="Quote", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("signs", [{"isComposing": True, "keyCode": 229}, {"keyCode": 229}])
+def test_escape_that_ends_a_composition_stops_no_answer(
+    tab: Page, line: Line, owner: Member, signs: dict[str, Any]
+) -> None:
+    turn = rows.turn(owner, Turn.State.RUNNING)
+    show(tab, turn)
+    press = """(it, signs) => it.dispatchEvent(new KeyboardEvent("keydown", {
+      code: "Escape", key: "Escape", bubbles: true, cancelable: true, ...signs,
+    }))"""
+    # Nothing was prevented: the input method alone acts.
+    assert box(tab).evaluate(press, signs)
+    assert not box(tab).evaluate(press, {"keyCode": 27})
+    with tab.expect_response("**/stop"):
+        box(tab).press("Escape")
 
 
 def test_text_of_a_card_and_of_a_call_is_not_quoted(tab: Page, line: Line, owner: Member) -> None:
