@@ -100,6 +100,7 @@ def test_a_forged_post_and_a_strange_host_are_answered_with_them(client: Client)
     assert (strange.status_code, lacking(strange)) == (400, {})
 
 
+@pytest.mark.django_db  # a connection of an earlier test is looked after
 def test_static_files_have_them_and_are_for_no_other_site(
     client: Client, tmp_path: Path, settings: Settings
 ) -> None:
