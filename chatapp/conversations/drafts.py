@@ -3,8 +3,10 @@ sent."""
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
 
 from chatapp.context.attachments import check_number
 from chatapp.models import Conversation, Member, Message, MessageDraft, QueuedMessage
@@ -31,9 +33,16 @@ def keep_draft(
         return
     check_characters(text)
     check_number(len(attachments))
+    content = _build_content(text, attachments) | {"client_id": client_id}
     kept = _filter_drafts(person, conversation)
-    if client_id is None or not kept.filter(replaced_id=client_id).exists():
-        store_draft(person, conversation, text, attachments, client_id=client_id)
+    if client_id is not None:
+        kept = kept.exclude(replaced_id=client_id)
+    # What the server puts into the box at this moment stays: each statement looks for it itself.
+    for _ in range(2):
+        if kept.update(saved_at=Now(), **content):
+            return
+        made = MessageDraft(owner=person, conversation=conversation, **content)
+        MessageDraft.objects.bulk_create([made], ignore_conflicts=True)
 
 
 def store_draft(
@@ -43,10 +52,15 @@ def store_draft(
     attachments: Sequence[uuid.UUID],
     **ids: uuid.UUID | None,
 ) -> None:
-    content = {"text": text, "attachments": [str(each) for each in attachments]}
     MessageDraft.objects.update_or_create(
-        owner=person, conversation=conversation, defaults=content | ids
+        owner=person,
+        conversation=conversation,
+        defaults=_build_content(text, attachments) | ids,
     )
+
+
+def _build_content(text: str, attachments: Sequence[uuid.UUID]) -> dict[str, Any]:
+    return {"text": text, "attachments": [str(each) for each in attachments]}
 
 
 def find_draft(person: Member, conversation: Conversation | None) -> MessageDraft | None:

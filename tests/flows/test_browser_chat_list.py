@@ -36,7 +36,9 @@ def find_link(tab: Page, title: str) -> Locator:
 def press(tab: Page, name: str) -> None:
     """Press a button of the chat menu."""
     tab.get_by_role("button", name="Chat menu").click()
-    tab.get_by_role("group", name="Chat menu").get_by_role("button", name=name).click()
+    menu = tab.get_by_role("group", name="Chat menu")
+    menu.get_by_role("button", name=name).click()
+    expect(menu).to_be_hidden()
 
 
 def open_actions(tab: Page, title: str) -> Locator:

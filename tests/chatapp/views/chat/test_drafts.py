@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 
@@ -227,3 +228,31 @@ def test_drafts_go_with_their_chat(owner: Member) -> None:
     drafts.keep_draft(owner, chat, text="Gone with it")
     chat.delete()
     assert MessageDraft.objects.count() == 0
+
+
+def test_a_save_that_overtakes_a_queued_message_does_not_replace_it(owner: Member) -> None:
+    """The box saves itself while its person moves a queued message into it."""
+    chat = add_chat(owner)
+    box = uuid.UUID(BOX)
+    has_moved: list[str] = []
+
+    def move_after_the_first(execute: Any, sql: str, *more: Any) -> Any:
+        answer = execute(sql, *more)
+        if "chatapp_messagedraft" in sql and not has_moved:
+            has_moved.append(sql)
+            ids = {"client_id": uuid.uuid4(), "replaced_id": box}
+            drafts.store_draft(owner, chat, "Ask Mara\n\ntoday", [], **ids)
+        return answer
+
+    with connection.execute_wrapper(move_after_the_first):
+        drafts.keep_draft(owner, chat, text="today", client_id=box)
+    assert has_moved
+    assert MessageDraft.objects.get().text == "Ask Mara\n\ntoday"
+
+
+@pytest.mark.parametrize("chat_is_new", [True, False])
+def test_the_later_of_two_boxes_that_save_wins(owner: Member, chat_is_new: bool) -> None:
+    chat = None if chat_is_new else add_chat(owner)
+    for text in ("first", "second"):
+        drafts.keep_draft(owner, chat, text=text, client_id=uuid.uuid4())
+    assert MessageDraft.objects.get().text == "second"
