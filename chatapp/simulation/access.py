@@ -4,7 +4,7 @@ groups, and for all tools of one person. Nothing is called and nothing is stored
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet, Value
@@ -90,7 +90,6 @@ class OwnTool:
 
 
 AnyTool = Tool | OwnTool
-T = TypeVar("T", Tool, OwnTool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +131,11 @@ def _build_tool(service: Service, definition: ToolDefinition, setting: ToolSetti
 
 
 def load_own_tools() -> list[OwnTool]:
+    """Return all built-in tools."""
     return [OwnTool(core=core, risk=assess_core_risk(core)) for core in core_tools()]
 
 
-def choose_tools(tools: Sequence[T], kind: Kind, name: str = "") -> list[T]:
+def choose_tools(tools: Sequence[AnyTool], kind: Kind, name: str = "") -> list[AnyTool]:
     """Return the tool of this name, or all of a kind. An admin's level does not hide that a tool
     deletes."""
     if name:
@@ -162,45 +162,32 @@ def _deletes(tool: AnyTool) -> bool:
 
 # --- people --------------------------------------------------------------------------------------
 def judge_people(
-    service: Service, tools: Sequence[Tool], people: Sequence[Member], mode: str = "act"
+    service: Service | None, tools: Sequence[AnyTool], people: Sequence[Member], mode: str = "act"
 ) -> list[AccessRow]:
-    """Return a row for each person. The number of statements does not depend on how many."""
-    if not people:
-        return []
-    policies, users = load_policies(people), find_users(service, people)
-    uses = _count_uses(policies)
-    return [
-        AccessRow(
-            person=person,
-            cells=tuple(
-                _judge(tool, policies[person.pk], uses, mode) if person.pk in users else NO_ACCESS
-                for tool in tools
-            ),
-        )
-        for person in people
-    ]
-
-
-def judge_own_for_people(
-    tools: Sequence[OwnTool], people: Sequence[Member], mode: str = "act"
-) -> list[AccessRow]:
-    """Do the same for built-in tools."""
+    """Return a row for each person, for tools of this service, or for built-in ones. The number of
+    statements does not depend on how many people there are."""
     if not people:
         return []
     policies = load_policies(people)
+    users = find_users(service, people) if service is not None else set()
     uses = _count_uses(policies)
     return [
         AccessRow(
             person=person,
             cells=tuple(
-                _judge_own(tool, policies[person.pk], uses, mode)
-                if may_use(person, tool.core)
+                _judge(tool, policies[person.pk], uses, mode)
+                if _has_access(tool, person, users)
                 else NO_ACCESS
                 for tool in tools
             ),
         )
         for person in people
     ]
+
+
+def _has_access(tool: AnyTool, person: Member, users: Collection[int]) -> bool:
+    """Whether this person may use the tool; `users` may use its service."""
+    return may_use(person, tool.core) if isinstance(tool, OwnTool) else person.pk in users
 
 
 def find_users(service: Service, people: Sequence[Member]) -> set[int]:
@@ -225,22 +212,20 @@ def _count_uses(policies: dict[int, Policy]) -> Uses:
     return count_all_uses_today(policies) if is_limited else Counter()
 
 
-def _judge(tool: Tool, policy: Policy, uses: Uses, mode: str) -> Cell:
+def _judge(tool: AnyTool, policy: Policy, uses: Uses, mode: str) -> Cell:
+    if isinstance(tool, OwnTool):
+        facts = CallFacts(
+            service=OWN_TOOLS,
+            tool=tool.name,
+            is_confirmed=True,
+            identical_calls_before=0,
+            arguments={},
+            calls_today=uses[policy.person.id, None, tool.name],
+        )
+        return replace(_build_cell(policy, facts, tool.risk, mode), place=tool.place)
     today = uses[policy.person.id, tool.service.pk, tool.name]
     facts = build_first_facts(tool.service, tool.definition, tool.setting, calls_today=today)
     return _build_cell(policy, facts, tool.risk, mode)
-
-
-def _judge_own(tool: OwnTool, policy: Policy, uses: Uses, mode: str) -> Cell:
-    facts = CallFacts(
-        service=OWN_TOOLS,
-        tool=tool.name,
-        is_confirmed=True,
-        identical_calls_before=0,
-        arguments={},
-        calls_today=uses[policy.person.id, None, tool.name],
-    )
-    return replace(_build_cell(policy, facts, tool.risk, mode), place=tool.place)
 
 
 def _build_cell(policy: Policy, facts: CallFacts, risk: Risk, mode: str) -> Cell:
@@ -256,41 +241,36 @@ def _build_cell(policy: Policy, facts: CallFacts, risk: Risk, mode: str) -> Cell
 
 # --- groups --------------------------------------------------------------------------------------
 def judge_groups(
-    service: Service, tools: Sequence[Tool], groups: Sequence[Group], mode: str = "act"
+    service: Service | None, tools: Sequence[AnyTool], groups: Sequence[Group], mode: str = "act"
 ) -> list[AccessRow]:
-    """Return a row for each group, and at last one for people in no group."""
+    """Return a row for each group, and at last one for people in no group. Tools of this service,
+    or built-in ones, are judged for somebody who is no admin."""
     nobody = Member(pk=0)
     base = load_policies([nobody])[nobody.pk]
-    opened = set(service.groups.values_list("pk", flat=True))
-    everybody = service.visibility == Service.Visibility.EVERYONE
-    by_groups = service.visibility == Service.Visibility.GROUPS
-    rows = []
-    for group in [*groups, None]:
-        may_use = service.is_enabled and (
-            everybody or (by_groups and group is not None and group.pk in opened)
-        )
-        policy = _join_group(base, group)
-        cells = [_judge(tool, policy, Counter(), mode) if may_use else NO_ACCESS for tool in tools]
-        members = getattr(group, "members", 0)
-        rows.append(AccessRow(group=group, cells=tuple(cells), members=members))
-    return rows
-
-
-def judge_own_for_groups(
-    tools: Sequence[OwnTool], groups: Sequence[Group], mode: str = "act"
-) -> list[AccessRow]:
-    """Do the same for built-in tools, for somebody who is no admin."""
-    nobody = Member(pk=0)
-    base = load_policies([nobody])[nobody.pk]
+    opened = _find_opened_groups(service, groups) if service is not None else set()
     rows = []
     for group in [*groups, None]:
         policy = _join_group(base, group)
+        # `nobody` stands for a member of the group.
+        users = {nobody.pk} if (group.pk if group else None) in opened else set()
         cells = tuple(
-            _judge_own(tool, policy, Counter(), mode) if may_use(nobody, tool.core) else NO_ACCESS
+            _judge(tool, policy, Counter(), mode) if _has_access(tool, nobody, users) else NO_ACCESS
             for tool in tools
         )
         rows.append(AccessRow(group=group, cells=cells, members=getattr(group, "members", 0)))
     return rows
+
+
+def _find_opened_groups(service: Service, groups: Sequence[Group]) -> set[int | None]:
+    """Return which of these groups may use the service, with None if people in no group may."""
+    if not service.is_enabled:
+        return set()
+    match service.visibility:
+        case Service.Visibility.EVERYONE:
+            return {None, *(group.pk for group in groups)}
+        case Service.Visibility.GROUPS:
+            return set(service.groups.values_list("pk", flat=True))
+    return set()
 
 
 def judge_members(
@@ -338,7 +318,7 @@ def judge_catalogue(
 def judge_own_catalogue(person: Member, mode: str = "act") -> list[tuple[OwnTool, Cell]]:
     """Return all built-in tools with what would happen to a call by this person."""
     tools = load_own_tools()
-    [row] = judge_own_for_people(tools, [person], mode)
+    [row] = judge_people(None, tools, [person], mode)
     return list(zip(tools, row.cells, strict=True))
 
 

@@ -5,7 +5,7 @@ newest rows. The pages say so."""
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.utils import get_last_value_from_parameters
@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.core.exceptions import ValidationError
 from django.core.paginator import Page, Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import lazy
@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from .filters import SeveralValuesFilter
 
+Row = TypeVar("Row", bound=Model)
 MOST_COUNTED = 5_000
 MOST_SEARCHED = 10_000
 MOST_VALUES_READ = 5_000
@@ -31,6 +32,13 @@ SEARCHES_NEWEST = format_lazy(
     _lazy("Searches the newest {count} rows that match the filters."),
     count=lazy(intcomma, str)(MOST_SEARCHED),
 )
+
+
+def list_up_to(most: int, rows: QuerySet[Row]) -> tuple[list[Row], int]:
+    """Return the first rows, up to `most`, and how many more there are."""
+    found = list(rows[: most + 1])
+    left_out = rows.count() - most if len(found) > most else 0
+    return found[:most], left_out
 
 
 class KeyedPaginator(Paginator[Any]):

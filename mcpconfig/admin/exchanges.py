@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_safe
 
-from mcpconfig.models import Exchange
+from mcpconfig.models import Exchange, Service
 from mcpconfig.values.numbers import read_number
 
 from .big_lists import BigListMixin, RecentValuesFilter
@@ -25,12 +25,17 @@ from .display import EMPTY, format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
 from .operation_page import HIDDEN, Lock, LockedPages, show_operation
 from .read_only import ReadOnlyMixin
+from .service_pages import may_view_services, may_view_sign_ins, may_view_tools
 from .trace_filters import TYPED_FILTERS
 
 FOLDER = "admin/mcpconfig/exchange"
 TYPED_NAMES = tuple(each.parameter_name for each in TYPED_FILTERS)
 # What the form of the filters replaces in the address. The list then begins at its first page.
 REPLACED = {*TYPED_NAMES, "p"} - {"live"}
+
+
+# The filter by one service, which the tabs of that service link to.
+SERVICE_LOOKUP = "service__id__exact"
 
 
 @admin.register(Exchange)
@@ -103,6 +108,7 @@ class ExchangeAdmin(BigListMixin, ReadOnlyMixin, LockedPages):
             "is_live": bool(query.get("live")),
             "newest": newest or 0,
             "now": timezone.localtime(),
+            **_build_tabs(request, query.getlist(SERVICE_LOOKUP)),
             **(extra_context or {}),
         }
         response: HttpResponse = super().changelist_view(request, context)
@@ -222,6 +228,22 @@ def _mark_groups(rows: Iterable[Exchange]) -> list[Exchange]:
 def _hide(exchange: Exchange) -> str:
     """Return what stands in place of values that this admin may not see."""
     return HIDDEN if getattr(exchange, "lock", None) else ""
+
+
+def _build_tabs(request: HttpRequest, chosen: list[str]) -> dict[str, Any]:
+    """Return what shows the list as a page of the service that was chosen as the filter."""
+    number = read_number(chosen[0]) if len(chosen) == 1 else None
+    if number is None or not may_view_services(request):
+        return {}
+    service = Service.objects.filter(pk=number).first()
+    if service is None:
+        return {}
+    return {
+        "service": service,
+        "title": _("Exchanges of %(service)s") % {"service": service},
+        "may_view_tools": may_view_tools(request),
+        "may_view_sign_ins": may_view_sign_ins(request),
+    }
 
 
 def _render_filter_link(field: str, value: Any) -> SafeString:

@@ -329,13 +329,15 @@ class ServiceAdmin(ServicePages):
         tools, left_out = self.list_tools(service, ticked or ())
         for tool in tools:
             tool["is_ticked"] = (
-                tool_definitions.is_ticked_at_first(tool["state"], tool["level"])
-                if ticked is None
-                else tool["hash"] in ticked
+                self.is_ticked_at_first(tool) if ticked is None else tool["hash"] in ticked
             )
         waits = any(tool["waits"] for tool in tools)
         context |= {"tab": "tools", "tools": tools, "waits": waits, "left_out": left_out}
         return self.render_result(request, service, title, status, **context)
+
+    def is_ticked_at_first(self, tool: Json) -> bool:
+        """Whether the page ticks this tool before the admin does."""
+        return tool_definitions.is_ticked_at_first(tool["state"], tool["level"])
 
     def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
         """Return the values of each tool for the page of tools, and how many are left out. Of many

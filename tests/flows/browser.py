@@ -242,10 +242,35 @@ def openai_alone(model: Scribe) -> dict[str, str]:
     return {"OPENAI_BASE_URL": model.url}
 
 
+@dataclass(slots=True, kw_only=True)
+class Furniture:
+    """What a house is made of: an installation without a server, to be copied for each file of
+    flows, so that none finds what another one left. The model and the service are shared."""
+
+    installation: Installation
+    model: Scribe
+    effects: Effects
+
+    @contextmanager
+    def open_house(self, folder: Path) -> Iterator[House]:
+        """Serve a copy in this folder."""
+        shutil.copytree(self.installation.folder, folder, dirs_exist_ok=True)
+        database = f"sqlite:///{folder / DATABASE}"
+        installation = self.installation.copy(folder, DATABASE_URL=database)
+        server = installation.server("house")
+        try:
+            server.start()
+            yield House(
+                installation=installation, server=server, model=self.model, effects=self.effects
+            )
+        finally:
+            installation.close()
+
+
 @contextmanager
-def open_house(
+def furnish(
     folder: Path, providers: Callable[[Scribe], dict[str, str]] = openai_alone
-) -> Iterator[House]:
+) -> Iterator[Furniture]:
     effects = Effects(folder / "effects")
     with answering(Scribe()) as model, Served(application(effects)) as served:
         installation = Installation(
@@ -264,12 +289,19 @@ def open_house(
         things = ["mcp", "add", "things", served.url, "--allow-private"]
         confirm = ["mcp", "confirm", "things"]
         fill_house(installation, *people, things, confirm)
-        server = installation.server("house")
-        try:
-            server.start()
-            yield House(installation=installation, server=server, model=model, effects=effects)
-        finally:
-            installation.close()
+        yield Furniture(installation=installation, model=model, effects=effects)
+
+
+@contextmanager
+def open_house(
+    folder: Path, providers: Callable[[Scribe], dict[str, str]] = openai_alone
+) -> Iterator[House]:
+    """Serve a house of its own, with its own model and service."""
+    with (
+        furnish(folder / "furniture", providers) as made,
+        made.open_house(folder / "house") as house,
+    ):
+        yield house
 
 
 def find_chromium() -> str | None:
@@ -293,8 +325,14 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with open_house(tmp_path_factory.mktemp("house")) as made:
+def furniture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furniture]:
+    with furnish(tmp_path_factory.mktemp("furniture")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def house(furniture: Furniture, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with furniture.open_house(tmp_path_factory.mktemp("house")) as made:
         yield made
 
 

@@ -153,6 +153,14 @@ class Installation:
             **settings,
         }
 
+    def copy(self, folder: Path, **settings: str) -> "Installation":
+        """The same people, keys and settings, for a copy of the data in another folder."""
+        copied = Installation(folder)
+        copied.password = self.password
+        places = {"VAR_DIR": str(folder), "STRIKE_FILE": str(folder / "none")}
+        copied.environment = {**self.environment, **places, **settings}
+        return copied
+
     def manage(self, *words: str) -> str:
         done = subprocess.run(
             [sys.executable, "manage.py", *words],

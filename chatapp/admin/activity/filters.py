@@ -19,7 +19,7 @@ from mcpconfig.admin.filters import EmptyChoiceMixin, HeadingMixin
 from mcpconfig.models import Service
 from mcpconfig.values.numbers import read_number
 
-from .log_values import filter_by_service
+from .service_entries import filter_by_names, find_names, keep_newest, list_changes_of_services
 
 SERVER = "server"
 # How many user names the field of the filter offers while somebody types.
@@ -157,7 +157,7 @@ class ServiceFilter(EmptyChoiceMixin, admin.RelatedFieldListFilter):
 
 
 class NamedServiceFilter(admin.SimpleListFilter):
-    """Of the log, which keeps the names of services. The title says how far it reaches."""
+    """Of the log, which keeps the names that services had. The title says how far it reaches."""
 
     title = format_lazy(
         _lazy("service, in the newest {count} entries"),
@@ -172,7 +172,11 @@ class NamedServiceFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         # PostgreSQL refuses a text with a NUL.
         name = (self.value() or "").replace("\0", "")
-        return filter_by_service(queryset, name) if name else queryset
+        if not name:
+            return queryset
+        changes, _is_cut = list_changes_of_services()
+        newest, _is_cut = keep_newest(queryset)
+        return filter_by_names(newest, find_names(name, changes))
 
 
 class DateFilter(HeadingMixin, PeriodFilter):

@@ -9,7 +9,6 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Concat
 
 from chatapp.models import LogEntry, Member
-from mcpconfig.admin.big_lists import MOST_SEARCHED
 
 from .call_story import HIDDEN_REASON, hide_reason
 
@@ -18,7 +17,6 @@ HIDDEN = "…"
 BY_POLICY = "policy: "
 # Tools that admins ran by hand. Their values need the right to see trials, not a reason.
 TRIALS = (Kind.TRIAL_SENT, Kind.TRIAL_ENDED)
-CHANGES = (Kind.SERVICE, Kind.TOOL)
 VIEW_TRIALS = "chatapp.view_trial"
 
 
@@ -72,21 +70,3 @@ def annotate_searched(entries: QuerySet[LogEntry]) -> QuerySet[LogEntry]:
     )
     is_of_call = When(Q(call_id__isnull=False) | Q(kind__in=TRIALS), then=named)
     return entries.annotate(searched=Case(is_of_call, default=F("data"), output_field=TextField()))
-
-
-def filter_by_service(entries: QuerySet[LogEntry], name: str) -> QuerySet[LogEntry]:
-    """Return those of the newest MOST_SEARCHED entries that name the service: calls, trials,
-    permissions, sign-ins, and changes of the service and its tools. No index has the name, and an
-    entry keeps that of its time. Nothing that is hidden is compared."""
-    positions = entries.order_by("-position").values_list("position", flat=True)
-    for oldest in positions[MOST_SEARCHED - 1 : MOST_SEARCHED]:
-        entries = entries.filter(position__gte=oldest)
-    data = Cast("data", JSONField())
-    # As text, because a key of JSON is compared with JSON.
-    named = entries.annotate(
-        named_service=Cast(KeyTextTransform("service", data), TextField()),
-        named_of=Cast(KeyTextTransform("of", data), TextField()),
-    )
-    of_changes = Q(named_of__in=[f"service {name}", f"credentials of {name}"])
-    of_changes |= Q(named_of__endswith=f"” of {name}")
-    return named.filter(Q(named_service=name) | (Q(kind__in=CHANGES) & of_changes))

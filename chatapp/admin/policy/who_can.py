@@ -26,6 +26,7 @@ from chatapp.permissions.rules import Decision
 from chatapp.rendering.hidden_characters import write_hidden
 from chatapp.simulation import access
 from chatapp.simulation.access import OWN_TITLE, AccessRow, AnyTool, Cell, Kind, OwnTool
+from mcpconfig.admin.big_lists import list_up_to
 from mcpconfig.models import Service
 from mcpconfig.values.numbers import read_number
 
@@ -121,49 +122,36 @@ def _build_matrix(
 ) -> dict[str, Any]:
     """Return the matrix of a service, or of the built-in tools."""
     page = Paginator(_filter_people(query), PEOPLE_PER_PAGE).get_page(request.GET.get("page"))
-    (groups, left_out), members = _find_groups(query), list(page.object_list)
-    if service is None:
-        own = access.load_own_tools()
-        names = [tool.name for tool in own]
-        columns, tools = _choose_columns(request, access.choose_tools(own, kind, name))
-        of_groups = access.judge_own_for_groups(tools, groups, mode)
-        of_people = access.judge_own_for_people(tools, members, mode)
-    else:
-        loaded = access.load_tools(service)
-        names = [tool.name for tool in loaded]
-        columns, tools = _choose_columns(request, access.choose_tools(loaded, kind, name))
-        of_groups = access.judge_groups(service, tools, groups, mode)
-        of_people = access.judge_people(service, tools, members, mode)
+    loaded: Sequence[AnyTool] = (
+        access.load_own_tools() if service is None else access.load_tools(service)
+    )
+    chosen = access.choose_tools(loaded, kind, name)
+    columns = Paginator(chosen, TOOLS_PER_PAGE).get_page(request.GET.get("columns"))
+    tools = list(columns.object_list)
+    groups, groups_left_out = list_up_to(GROUPS_MAX, _filter_groups(query))
+    of_groups = access.judge_groups(service, tools, groups, mode)
+    of_people = access.judge_people(service, tools, list(page.object_list), mode)
     if query:
         of_groups = [row for row in of_groups if row.group is not None]
     rules = load_rules(cell for row in (*of_groups, *of_people) for cell in row.cells)
     return {
-        "names": [(each, write_hidden(each)) for each in sorted(names)],
+        "names": [(each, write_hidden(each)) for each in sorted(tool.name for tool in loaded)],
         "tools": [(_break_name(tool.name), render_badge(tool.risk.level)) for tool in tools],
         "columns": columns,
         "page": page,
         "groups": [_build_line(row, tools, rules) for row in of_groups],
-        "groups_left_out": left_out,
+        "groups_left_out": groups_left_out,
         "people": [_build_line(row, tools, rules) for row in of_people],
         "answer": _describe_answer(service, of_people, page, query),
     }
 
 
-def _find_groups(query: str) -> tuple[list[Group], int]:
-    """Return the groups that match, up to GROUPS_MAX, and how many more there are."""
+def _filter_groups(query: str) -> QuerySet[Group]:
+    """Return the groups that have each word in their name."""
     groups = access.list_groups()
     for word in query.split():
         groups = groups.filter(name__icontains=word)
-    found = list(groups[: GROUPS_MAX + 1])
-    left_out = groups.count() - GROUPS_MAX if len(found) > GROUPS_MAX else 0
-    return found[:GROUPS_MAX], left_out
-
-
-def _choose_columns(
-    request: HttpRequest, tools: Sequence[AnyTool]
-) -> tuple[PageOfRows[Any], list[Any]]:
-    columns = Paginator(tools, TOOLS_PER_PAGE).get_page(request.GET.get("columns"))
-    return columns, list(columns.object_list)
+    return groups
 
 
 def _describe_answer(

@@ -26,7 +26,7 @@ from mcpconfig.models import Service
 from mcpconfig.output.services import Json
 
 from . import add_service, resources, status_pages, tools_page, try_tool, unused_tools
-from .opinions import has_model
+from .opinions import ToolOpinion, has_model
 from .tool_changes import add_changes
 
 admin.site.unregister(Service)
@@ -51,6 +51,11 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     def list_tools(self, service: Service, ticked: Collection[str]) -> tuple[list[Json], int]:
         tools, left_out = super().list_tools(service, ticked)
         return add_changes(service, tools), left_out
+
+    def is_ticked_at_first(self, tool: Json) -> bool:
+        """A second opinion that is still to come may raise the level."""
+        opinion: ToolOpinion | None = tool["opinion"]
+        return super().is_ticked_at_first(tool) and not (opinion and opinion.is_asked)
 
     def render_tools(
         self, request: HttpRequest, service: Service, title: str, status: int = 200, **context: Any

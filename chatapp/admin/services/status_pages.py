@@ -1,6 +1,5 @@
 """Pages of one service in the admin: its status, who may use it, and what changed."""
 
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,11 +11,18 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatapp.models import LogEntry, Member, ToolCall
+from chatapp.admin.activity.service_entries import (
+    MOST_NAMES,
+    filter_by_names,
+    find_names,
+    list_changes_of_services,
+)
+from chatapp.models import Member, ToolCall
 from chatapp.rendering.pages.log import build_line
 from chatapp.tool_menu.use_counts import DAYS
 from chatapp.views.access import MemberRequest
 from mcpconfig.admin import health
+from mcpconfig.admin.big_lists import MOST_SEARCHED
 from mcpconfig.admin.service_pages import ServicePages
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 from mcpconfig.oauth.sign_in_admin import (
@@ -30,16 +36,10 @@ from mcpconfig.services.tool_definitions import describe_tool_state
 from mcpconfig.values.service_admins import manages_services
 from mcpconfig.values.tool_tokens import estimate_tool_tokens
 
-Kind = LogEntry.Kind
 Visibility = Service.Visibility
-CHANGES, SIGN_INS = (Kind.SERVICE, Kind.TOOL), (Kind.CONNECTED, Kind.DISCONNECTED)
 ERROR_DAYS = 7
 PEOPLE_PER_PAGE = 50
 ENTRIES_PER_PAGE = 50
-# Each is searched for the name of the service.
-ENTRIES_SEARCHED = 10_000
-# Of a service that was renamed more often, the entries under its latest names are shown.
-MOST_NAMES = 6
 
 
 # --- status --------------------------------------------------------------------------------------
@@ -204,10 +204,13 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
     """Show the entries of the log about the service, its tools and its sign-ins."""
     if not request.user.has_perm("chatapp.view_logentry"):
         raise PermissionDenied
-    found, names, is_cut = find_log_entries(service)
+    searched, is_cut = list_changes_of_services()
+    periods = find_names(service.name, searched)
+    found = filter_by_names(searched, periods)
     page = Paginator(found, ENTRIES_PER_PAGE).get_page(request.GET.get("page"))
+    names = [period.name for period in periods]
     context = {
-        "searched": ENTRIES_SEARCHED if is_cut else 0,
+        "searched": MOST_SEARCHED if is_cut else 0,
         "earlier_names": names[1:],
         "has_all_names": len(names) < MOST_NAMES,
         "service": service,
@@ -217,43 +220,3 @@ def show_changes(pages: ServicePages, request: MemberRequest, service: Service) 
         "lines": [build_line(entry) for entry in page.object_list],
     }
     return pages.render_page(request, "changes", context)
-
-
-def find_log_entries(service: Service) -> tuple[QuerySet[LogEntry], list[str], bool]:
-    """Return the entries about the service, its names from the present one back, and whether only
-    the newest entries about services were searched.
-
-    An entry keeps the name of its time. Another service may have had that name before or after, so
-    that entries under a name count only while this service had it.
-    """
-    entries = LogEntry.objects.filter(kind__in=(*CHANGES, *SIGN_INS)).order_by("-position")
-    positions = entries.values_list("position", flat=True)
-    oldest = positions[ENTRIES_SEARCHED - 1 : ENTRIES_SEARCHED].first()
-    searched = entries if oldest is None else entries.filter(position__gte=oldest)
-    names: list[str] = []
-    name, found, end = service.name, Q(), Q()
-    while name and len(names) < MOST_NAMES:
-        names.append(name)
-        begun, earlier = _find_naming(searched.filter(end), name)
-        found |= _name_service(name) & Q(position__gte=begun) & end
-        name, end = earlier, Q(position__lt=begun)
-    return searched.filter(found), names, oldest is not None
-
-
-def _name_service(name: str) -> Q:
-    """Return which entries name the service. A name is a slug, so JSON writes it as it is."""
-    of_service = Q(data__contains=f'"of":"service {name}"')
-    of_secrets = Q(data__contains=f'"of":"credentials of {name}"')
-    of_tools = Q(data__contains=f'” of {name}"')
-    changed = Q(kind__in=CHANGES) & (of_service | of_secrets | of_tools)
-    return changed | Q(kind__in=SIGN_INS, data__contains=f'"service":"{name}"')
-
-
-def _find_naming(entries: QuerySet[LogEntry], name: str) -> tuple[int, str]:
-    """Return where a service got this name last, 0 if no entry says it, and the name that it had
-    before, which is empty if it was added then."""
-    named = entries.filter(kind=Kind.SERVICE, data__contains=f'"of":"service {name}"')
-    entry = named.filter(data__contains=f'"name":{{"after":"{name}","before":').first()
-    if entry is None:
-        return 0, ""
-    return entry.position, json.loads(entry.data)["changed"]["name"]["before"] or ""

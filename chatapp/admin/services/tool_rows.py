@@ -26,6 +26,7 @@ from chatapp.simulation.access import Cell, Tool
 from chatapp.tool_menu.use_counts import DAYS
 from chatapp.tools.catalogue import strip_hidden, strip_hidden_in_schema
 from chatapp.tools.tool_id import tool_id
+from mcpconfig.admin.big_lists import list_up_to
 from mcpconfig.models import Service, ToolDefinition
 from mcpconfig.services.tool_definitions import TOOL_STATES, describe_tool_state
 from mcpconfig.values.numbers import read_number
@@ -221,8 +222,7 @@ def list_groups_of(service: Service, wanted: str) -> tuple[list[Group], int]:
         return list(Group.objects.filter(pk=group)), 0
     if service.visibility != Service.Visibility.GROUPS:
         return [], 0
-    groups = list(service.groups.order_by("name")[:MAX_GROUPS])
-    return groups, service.groups.count() - len(groups) if len(groups) == MAX_GROUPS else 0
+    return list_up_to(MAX_GROUPS, service.groups.order_by("name"))
 
 
 def _time_calls(service: Service, definitions: Collection[ToolDefinition]) -> dict[str, float]:

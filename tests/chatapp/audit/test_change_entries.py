@@ -12,7 +12,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chatapp.admin.services.status_pages import find_log_entries
+from chatapp.admin.activity.service_entries import (
+    filter_by_names,
+    find_names,
+    list_changes_of_services,
+)
 from chatapp.audit import audit_log
 from chatapp.audit.change_entries import log_lapsed_consents
 from chatapp.models import (
@@ -166,7 +170,8 @@ def test_a_registration_that_an_admin_forgets_is_logged(
         },
     }
     assert build_line(entry).said == "Removed."
-    found, _names, _is_cut = find_log_entries(service)
+    changes, _is_cut = list_changes_of_services()
+    found = filter_by_names(changes, find_names("bank", changes))
     assert entry in found, "the page Changes of the service shows it"
     count = LogEntry.objects.count()
     admin_client.post(address, {"registration": "1"})

@@ -118,7 +118,7 @@ def test_each_built_in_tool_is_judged_as_a_call_of_it_is(
     tools, people = access.load_own_tools(), [owner, stranger, admin]
     assert {tool.name for tool in tools} == set(CORE_TOOLS)
     for mode in ("act", "plan"):
-        found = access.judge_own_for_people(tools, people, mode)
+        found = access.judge_people(None, tools, people, mode)
         for row, person in zip(found, people, strict=True):
             for cell, tool in zip(row.cells, tools, strict=True):
                 turn = rows.turn(person, state="done")
@@ -131,7 +131,7 @@ def test_each_built_in_tool_is_judged_as_a_call_of_it_is(
                 assert cell.decision == (decision if is_open else None), (mode, person, tool.name)
     outcomes = {
         (row.person, tool.name): cell.outcome
-        for row in access.judge_own_for_people(tools, people)
+        for row in access.judge_people(None, tools, people)
         for tool, cell in zip(tools, row.cells, strict=True)
     }
     assert outcomes[owner, "remember"] == "refused"
@@ -149,8 +149,8 @@ def test_a_group_stands_for_a_member_without_rights_also_for_built_in_tools(
     rule = PolicyRule.objects.create(name="No", effect="deny", is_core=True, tool="remember")
     rule.groups.add(group)
     tools = access.load_own_tools()
-    of_group, of_nobody = access.judge_own_for_groups(tools, [group])
-    [of_owner] = access.judge_own_for_people(tools, [owner])
+    of_group, of_nobody = access.judge_groups(None, tools, [group])
+    [of_owner] = access.judge_people(None, tools, [owner])
     assert of_group.cells == of_owner.cells != of_nobody.cells
 
 

@@ -6,12 +6,14 @@ from uuid import UUID
 
 import pytest
 from bs4 import BeautifulSoup
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
 from chatapp.models import Member
 from mcpconfig.admin import operation_page
 from mcpconfig.models import Exchange, Service
+from tests.conftest import signed_in
 
 pytestmark = [pytest.mark.timeout(30), pytest.mark.django_db]
 
@@ -78,6 +80,31 @@ def test_a_service_has_its_own_list(admin_client: Client, service: Service) -> N
     exchange(other)
 
     assert rows(admin_client, f"service__id__exact={service.pk}") == 1
+
+
+def test_the_list_of_a_service_is_one_of_its_tabs(
+    admin_client: Client, service: Service, owner: Member
+) -> None:
+    def find_tabs(client: Client, query: str) -> list[str]:
+        page = BeautifulSoup(client.get(f"{LIST}?{query}").content, "html.parser")
+        return [link.text for link in page.select("nav.tabs a")]
+
+    exchange(service)
+    query = f"service__id__exact={service.pk}"
+    page = BeautifulSoup(admin_client.get(f"{LIST}?{query}").content, "html.parser")
+    assert [link.text for link in page.select("nav.tabs [aria-current=page]")] == ["Exchanges"]
+    assert "Exchanges of box" in page.select_one(".breadcrumbs").text  # type: ignore[union-attr]
+    for other in ("", "service__id__exact=0", f"{query}&{query}", "service__id__exact=x"):
+        assert find_tabs(admin_client, other) == []
+    # Who may read exchanges and not services sees the list as it was.
+    owner.is_staff = True
+    owner.save()
+    owner.user_permissions.set(Permission.objects.filter(codename="view_exchange"))
+    reader = signed_in(owner)
+    assert reader.get(f"{LIST}?{query}").status_code == 200
+    assert find_tabs(reader, query) == []
+    owner.user_permissions.add(Permission.objects.get(codename="view_service"))
+    assert find_tabs(signed_in(owner), query) == ["Status", "Exchanges", "Settings"]
 
 
 def test_a_body_is_set_out_and_nothing_in_it_is_markup(

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from chatapp.admin.activity import log_values
+from chatapp.admin.activity import service_entries
 from chatapp.audit import audit_log, chat_access
 from chatapp.audit.audit_log import AuditEvent, Kind, Who
 from chatapp.models import LogEntry, Member, ToolCall
@@ -175,6 +175,17 @@ def test_the_log_is_filtered_by_service(admin_client: Client, owner: Member) -> 
     assert count_of_service(admin_client, "nothing") == count_of_service(admin_client, "%00x") == 0
 
 
+def test_the_filter_by_service_follows_a_new_name(admin_client: Client, owner: Member) -> None:
+    """A call keeps the name of its time. Another service has that name now."""
+    service = rows.service("shelf")
+    log_call(owner)
+    service.name = "rack"
+    service.save(update_fields=["name"])
+    rows.service("shelf", title="Another", url="https://another.example/mcp")
+    assert count_of_service(admin_client, "rack") == len(VALUES) + 2, "added, renamed, and calls"
+    assert count_of_service(admin_client, "shelf") == 1, "the other one was added"
+
+
 def test_the_filter_by_service_searches_the_newest_entries_that_match_the_others(
     admin_client: Client, owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +194,7 @@ def test_the_filter_by_service_searches_the_newest_entries_that_match_the_others
     data = {"of": "rule 7", "act": "added", "changed": {}}
     other = AuditEvent(kind=Kind.POLICY, data=data)
     audit_log.append([other] * 2)
-    monkeypatch.setattr(log_values, "MOST_SEARCHED", 3)
+    monkeypatch.setattr(service_entries, "MOST_SEARCHED", 3)
     assert count_of_service(admin_client, "shelf") == 1
     kind = read(admin_client, f"{LIST}?service=shelf&kind__exact={Kind.DENIED}")
     assert kind.count("field-position") == 1

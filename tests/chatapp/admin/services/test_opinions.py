@@ -82,6 +82,26 @@ def test_an_opinion_is_asked_for_with_one_button_where_tools_are_confirmed(
     assert "Waiting for the second opinion of openai:judge" in answer.content.decode()
 
 
+def test_a_tool_that_waits_for_its_opinion_is_not_ticked_at_first(
+    admin_client: Client, service: Service
+) -> None:
+    """The opinion may raise the level for which the tool was ticked."""
+
+    def list_ticked() -> list[str]:
+        boxes = review(admin_client, service).all("input", name="definition")
+        ticked = {box["value"] for box in boxes if "checked" in box}
+        return [each.name for each in service.definitions.order_by("name") if each.hash in ticked]
+
+    assert list_ticked() == ["get_a", "get_b"]
+    SecondOpinion.objects.create(
+        definition=tool(service), state=State.ASKED, model=MODEL, asked_at=timezone.now()
+    )
+    assert list_ticked() == ["get_b"]
+    SecondOpinion.objects.all().delete()
+    give(tool(service), level="low", reason="It only reads.")
+    assert list_ticked() == ["get_a", "get_b"]
+
+
 def test_opinions_are_asked_for_on_the_selected_tools(
     admin_client: Client, service: Service
 ) -> None:

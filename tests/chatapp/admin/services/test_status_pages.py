@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from chatapp.admin.activity import service_entries
 from chatapp.admin.services import status_pages
 from chatapp.models import LogEntry, Member
 from mcpconfig.models import OAuthClient, OAuthGrant, Service
@@ -255,7 +256,8 @@ def test_entries_under_earlier_names_are_found_and_those_of_other_services_are_n
 def test_a_service_with_many_names_says_that_some_are_left_out(
     admin_client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_pages, "MOST_NAMES", 2)
+    for module in (service_entries, status_pages):
+        monkeypatch.setattr(module, "MOST_NAMES", 2)
     for name in ("market", "bazaar"):
         service.name = name
         service.save(update_fields=["name"])

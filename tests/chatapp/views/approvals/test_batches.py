@@ -206,7 +206,7 @@ def test_each_has_its_own_moment_in_which_nothing_counts(
     owner_client: Client, calls: list[ToolCall]
 ) -> None:
     """A card that has just appeared is not run by the click that was meant for others."""
-    fields = [make_shown_field(calls[0]), make_shown_field(calls[1], seconds_ago=0.1)]
+    fields = [make_shown_field(calls[0]), make_shown_field(calls[1], seconds_ago=-30)]
     answer = post(owner_client, calls, run=calls[:2], shown=fields)
     assert states(calls[:2]) == [State.APPROVED, State.AWAITING_APPROVAL]
     assert card(answer, calls[1]).one(role="alert").text

@@ -132,12 +132,9 @@ def test_without_javascript_a_decision_leads_back_to_its_place(
     assert (answer.status_code, answer["Location"]) == (302, place)
 
 
-# A card from a moment ahead is too new however long the request takes.
-@pytest.mark.parametrize("seconds_ago", [-30.0, pytest.param(0.0, marks=pytest.mark.long)])
-def test_a_decision_that_came_too_soon_is_not_one(
-    owner_client: Client, call: ToolCall, seconds_ago: float
-) -> None:
-    answer = decide(owner_client, call, seconds_ago=seconds_ago)
+def test_a_decision_that_came_too_soon_is_not_one(owner_client: Client, call: ToolCall) -> None:
+    # A card from a moment ahead is too new however long the request takes.
+    answer = decide(owner_client, call, seconds_ago=-30)
     assert answer.status_code == 409
     card = card_of(answer)
     assert card.one(role="alert").text

@@ -236,7 +236,7 @@ def test_a_hasty_decision_in_a_row_is_refused_in_that_row(
     owner_client: Client, owner: Member
 ) -> None:
     call = make_plain(owner)
-    answer = decide(owner_client, call, seconds_ago=0, back="row")
+    answer = decide(owner_client, call, seconds_ago=-30, back="row")
     assert answer.status_code == 409
     row = parse(answer.content.decode()).with_class("open-calls")[0].all("li")[0]
     assert row.one("p", role="alert").text
@@ -314,7 +314,7 @@ def test_a_refusal_is_said_above_the_list_if_its_row_has_no_buttons_any_more(
 ) -> None:
     call = make_plain(owner)
     ToolCall.objects.update(note="Ask Ida first.")
-    answer = decide(owner_client, call, seconds_ago=0, back="row")
+    answer = decide(owner_client, call, seconds_ago=-30, back="row")
     assert answer.status_code == 409
     page = parse(answer.content.decode())
     assert page.with_class("just-now")[0]["role"] == "alert"

@@ -153,7 +153,7 @@ def test_an_answer_too_soon_is_refused_in_the_inbox_as_well(
     owner_client: Client, owner: Member
 ) -> None:
     call = rows.question(rows.turn(owner))
-    answer = decide(owner_client, call, htmx=False, seconds_ago=0, back="inbox")
+    answer = decide(owner_client, call, htmx=False, seconds_ago=-30, back="inbox")
     assert answer.status_code == 409
     assert read_row(answer, call).one(role="alert").text
     assert state_of(call) == State.AWAITING_APPROVAL

@@ -132,7 +132,7 @@ def test_the_second_tab_is_told_what_the_first_one_said(
 
 
 def test_giving_too_soon_keeps_what_was_typed(owner_client: Client, call: ToolCall) -> None:
-    soon = fragments.sign_shown_at(call.pk, time.time())
+    soon = fragments.sign_shown_at(call.pk, time.time() + 30)
     reply = answer(owner_client, call, shown_at=soon, reason="Half a word")
     assert reply.status_code == 409
     card = root_of(reply.content.decode())
