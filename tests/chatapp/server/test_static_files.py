@@ -90,6 +90,25 @@ def test_a_bundle_is_found_as_its_sources_in_order(name: str) -> None:
     assert finders.find(name, find_all=True) == [found]
 
 
+DECLARED = re.compile(r"^(?:const|let|var|class|(?:async )?function\*?) +([^;(={]*)", re.M)
+
+
+def find_declared(script: str) -> list[str]:
+    """Return the names that a script declares outside of any block, as our style writes them."""
+    names = [name for found in DECLARED.findall(script) for name in found.split(",")]
+    return [name.strip().partition(" ")[0] for name in names]
+
+
+def test_no_name_is_declared_twice_in_a_bundle() -> None:
+    """The scripts of a bundle share one scope: a second `const` would stop all of them."""
+    for name in BUNDLES:
+        if name.endswith(".js"):
+            declared = find_declared(joined(name).decode())
+            assert len(declared) == len(set(declared)) > 30, name
+    planted = "let box, words, last;\nconst words = () => 1;\n  const words = 2;\n"
+    assert find_declared(planted) == ["box", "words", "last", "words"]
+
+
 def test_nothing_else_is_taken_for_a_bundle() -> None:
     assert BundleFinder().find("css/other.css") is None
     assert BundleFinder().find("../secret_key", find_all=True) == []
