@@ -1,5 +1,6 @@
 """Django's handler of requests, which runs a page and all its middleware in one thread."""
 
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
@@ -44,6 +45,8 @@ class PageHandler(ASGIHandler):
         if not response.streaming:
             return await self.send_response(response, send)
         async with ThreadSensitiveContext():
+            if not response.is_async:
+                response.streaming_content = read_blocks(iter(response.streaming_content))
             try:
                 await self.send_response(response, send)
             finally:
@@ -61,6 +64,13 @@ class PageHandler(ASGIHandler):
             if not response.streaming:
                 response.close()
         return response
+
+
+async def read_blocks(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the blocks, each of which is read in a thread after the one before was sent. Django
+    would read a whole file before it sends its first block, and warn about it."""
+    while (block := await sync_to_async(next)(blocks, None)) is not None:
+        yield block
 
 
 def has_async_view(path: str) -> bool:

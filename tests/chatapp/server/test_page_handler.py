@@ -80,6 +80,32 @@ async def test_a_streamed_file_is_whole_and_closed(monkeypatch: pytest.MonkeyPat
     assert (answer.content, file.closed) == (content, True)
 
 
+@pytest.mark.filterwarnings("error")
+async def test_a_file_is_not_read_whole_before_its_first_block_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+
+    class Noted(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            block = super().read(size)
+            order.append(f"read {len(block)}")
+            return block
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message.get("body"):
+            order.append("sent")
+
+    file = Noted(b"x" * 3 * PageHandler.chunk_size)
+    monkeypatch.setattr(BaseHandler, "get_response", lambda *_: FileResponse(file))
+    scope = {"type": "http", "method": "GET", "path": "/nothing/", "headers": []}
+    await PageHandler()(scope, receive, send)
+    assert order == [f"read {PageHandler.chunk_size}", "sent"] * 3 + ["read 0"]
+
+
 async def test_a_page_that_does_not_exist_is_answered() -> None:
     assert await get("/nothing/here/") == 404
 
