@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase, UnreadablePostError
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
@@ -38,6 +38,7 @@ from .server.database import release_connection
 from .server.time_zones import reading_in
 from .telemetry import log_ids
 from .views import health, metrics
+from .views.access import forbid_keeping
 from .views.account import confirm, sign_in
 from .views.account import settings as account_settings
 from .views.chat import messages, versions
@@ -105,7 +106,8 @@ class ReleaseConnection(MiddlewareMixin):
 
 
 class NoStore(MiddlewareMixin):
-    """Forbids to keep answers to a browser with a session, whatever view or error gave them.
+    """Forbids to keep answers to a browser with a session, whatever view or error gave them. Only
+    pictures of assistants may be kept.
 
     After the sign-out, neither the browser nor a cache between has a page of the person. Files of
     this project are the same for all and are answered before.
@@ -115,7 +117,7 @@ class NoStore(MiddlewareMixin):
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         if settings.SESSION_COOKIE_NAME in request.COOKIES:
-            add_never_cache_headers(response)
+            forbid_keeping(response)
         return response
 
 

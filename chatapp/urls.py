@@ -192,6 +192,11 @@ urlpatterns = [
         name="duplicate-assistant",
     ),
     path("assistants/<uuid:assistant_id>/delete", assistants.delete, name="delete-assistant"),
+    path(
+        "assistants/<uuid:assistant_id>/picture/<slug:picture_hash>",
+        assistants.picture,
+        name="assistant-picture",
+    ),
     path("prompts/", saved_prompts.prompts, name="prompts"),
     path("prompts/new/", saved_prompts.add, name="add-prompt"),
     path("prompts/<uuid:prompt_id>/edit/", saved_prompts.edit, name="edit-prompt"),

@@ -50,6 +50,8 @@ class Route:
     post: int = 302
     stranger: int = 404
     unknown: int = 404
+    # Whether a browser may keep the answer with the status of `get`.
+    is_kept: bool = False
     # Statuses for rows that may be gone when a button is pressed: a sentence beside the form.
     gone: Mapping[str, int] = field(default_factory=dict)
 
@@ -302,6 +304,9 @@ ROUTES: dict[str, Route] = {
     ),
     "duplicate-assistant": own_button(ids={"assistant_id": "assistant"}),
     "delete-assistant": own_button(ids={"assistant_id": "spare_assistant"}),
+    "assistant-picture": own_page(
+        ids={"assistant_id": "assistant", "picture_hash": "picture_hash"}, is_kept=True
+    ),
     "prompts": page(),
     "add-prompt": page(methods="GET HEAD POST", form=PROMPT),
     "edit-prompt": own_page(methods="GET HEAD POST", ids={"prompt_id": "prompt"}, form=PROMPT),

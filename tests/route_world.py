@@ -21,6 +21,7 @@ from chatapp.api import access_tokens
 from chatapp.approvals import reminders
 from chatapp.background import jobs
 from chatapp.context import withheld_results
+from chatapp.conversations.assistant_pictures import store_picture
 from chatapp.models import (
     AccessToken,
     Allowance,
@@ -383,6 +384,7 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         Assistant.objects.create(owner=owner, name=MARK, instructions=MARK, starters=[MARK])
         for _ in "ab"
     ]
+    store_picture(assistants[0], f"RIFF....WEBP{MARK}".encode())
     states = ("ready", "refused", "done")
     imported = [
         ChatImport.objects.create(
@@ -418,6 +420,7 @@ def _ids_of_own_pages(owner: Member) -> dict[str, Any]:
         "spare_prompt": saved[1].pk,
         "assistant": assistants[0].pk,
         "spare_assistant": assistants[1].pk,
+        "picture_hash": assistants[0].picture_hash,
         "memory": Memory.objects.create(person=owner, text=MARK).pk,
         "stand_in": stand_in.pk,
         "consent": consent.pk,

@@ -65,6 +65,7 @@ KNOWN_TO = {
     "docx": ["chatapp/files/word_text.py"],
     "openpyxl": ["chatapp/files/workbook_text.py"],
     "pptx": ["chatapp/files/slides_text.py"],
+    "PIL": ["chatapp/files/square_picture.py"],
     "pygments": ["chatapp/rendering/markdown/code_colours.py"],
     "math_core": ["chatapp/rendering/markdown/formulas.py"],
     "markdown_it": ["chatapp/rendering/"],

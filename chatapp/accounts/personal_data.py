@@ -23,6 +23,7 @@ from chatapp.models import (
     AccessToken,
     AnswerFeedback,
     Assistant,
+    AssistantPicture,
     Attachment,
     AttentionCheck,
     ChatImport,
@@ -131,6 +132,8 @@ def write_archive(member: Member, target: IO[bytes], address: str) -> None:
         for pk in Conversation.filter_owned(member).values_list("pk", flat=True):
             _write_chat(archive, member, pk, address)
         _write_files(archive, member)
+        for picture in AssistantPicture.objects.filter(assistant__owner=member):
+            archive.writestr(_name_picture(picture.pk), bytes(picture.data))
     entries.write(LogEntry.Kind.DATA_EXPORTED, member)
 
 
@@ -138,8 +141,14 @@ def _list_assistants(member: Member) -> list[dict[str, Any]]:
     return [
         {name: getattr(assistant, name) for name in ASSISTANT_FIELDS}
         | {"services": [service.name for service in assistant.services.all()]}
+        | {"picture": _name_picture(assistant.pk) if assistant.picture_hash else ""}
         for assistant in Assistant.objects.filter(owner=member).prefetch_related("services")
     ]
+
+
+def _name_picture(pk: Any) -> str:
+    """Return the path in the archive of the picture of an assistant."""
+    return f"assistants/{pk}.webp"
 
 
 def _list_services(member: Member) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from chatapp.tool_menu.turn_selection import load_switches
 from chatapp.tools.catalogue import strip_hidden
 from mcpconfig.models import Service
 
+from .assistant_pictures import copy_picture
 from .variables import VARIABLE_CHARACTERS, fill_variables, list_missing, list_variables
 
 GONE = gettext_lazy(
@@ -195,6 +196,7 @@ def duplicate(person: Member, source: Assistant) -> Assistant:
     )
     if source.limits_services:
         copy.services.set(services)
+    copy_picture(source, copy)
     return copy
 
 

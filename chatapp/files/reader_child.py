@@ -15,20 +15,24 @@ from pathlib import Path
 MEMORY_BYTES = 1024 * 1024 * 1024
 ROOT = Path(__file__).resolve().parents[2]
 # Imported on first use: a PDF needs no parser of XML.
-READERS = {"pdf": "chatapp.files.pdf_text", "package": "chatapp.files.office_package"}
+READERS = {
+    "pdf": "chatapp.files.pdf_text",
+    "package": "chatapp.files.office_package",
+    "picture": "chatapp.files.square_picture",
+}
 # What no reader does: connect, start programs.
 FORBIDDEN = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.fork", "os.system")
 
 
 def main() -> None:
     kind, *numbers = sys.argv[1:]
-    seconds, most_pages, most_characters = map(int, numbers)
+    seconds, *limits = map(int, numbers)
     limit(seconds)
     logging.disable()
     sys.path.insert(0, str(ROOT))
     reader = importlib.import_module(READERS[kind])
     sys.addaudithook(forbid)
-    found = _read(reader, sys.stdin.buffer.read(), most_pages, most_characters)
+    found = _read(reader, sys.stdin.buffer.read(), limits)
     json.dump(found, sys.stdout)
 
 
@@ -49,10 +53,10 @@ def forbid(event: str, _arguments: object) -> None:
         raise PermissionError(event)
 
 
-def _read(reader: object, data: bytes, most_pages: int, most: int) -> dict[str, object]:
+def _read(reader: object, data: bytes, limits: list[int]) -> dict[str, object]:
     """Return what the reader found. Libraries raise almost anything for a broken file."""
     try:
-        found: dict[str, object] = reader.read(data, most_pages, most)  # type: ignore[attr-defined]  # a module of READERS
+        found: dict[str, object] = reader.read(data, *limits)  # type: ignore[attr-defined]  # a module of READERS
     except Exception:  # noqa: BLE001
         return {"problem": "broken"}
     return found

@@ -32,7 +32,7 @@ from .policy.policy_change import PolicyChange, PolicyEdit
 from .policy.second_opinion import SecondOpinion
 from .policy.second_signature import SecondSignature, StandIn
 from .policy.tool_switch import ToolSwitch
-from .presets.assistant import Assistant
+from .presets.assistant import Assistant, AssistantPicture
 from .presets.saved_prompt import SavedPrompt
 from .projects.project import Project, ProjectMember
 from .projects.project_file import ProjectFile, ProjectFileData, ProjectPassage
@@ -54,6 +54,7 @@ __all__ = [
     "AppendOnly",
     "Approval",
     "Assistant",
+    "AssistantPicture",
     "Attachment",
     "AttentionCheck",
     "ChatImport",

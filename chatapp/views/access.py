@@ -17,6 +17,8 @@ from chatapp.models import Member
 from chatapp.server.address import find_home
 
 Row = TypeVar("Row", bound=Model)
+# For an answer whose address has a hash of its content. A browser then asks for it once.
+KEPT = "private, max-age=31536000, immutable"
 
 
 class MemberRequest(HttpRequest):
@@ -29,7 +31,8 @@ class MemberRequest(HttpRequest):
 def for_members(
     *methods: str,
 ) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
-    """Allow signed-in members and these methods only, and forbid caching of the response."""
+    """Allow signed-in members and these methods only, and forbid caching of the response, unless
+    the view says KEPT."""
 
     def decorate(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @require_http_methods(methods)
@@ -38,12 +41,18 @@ def for_members(
             if not request.user.is_authenticated:
                 return send_to_sign_in(request)
             response = view(request, *args, **kwargs)
-            add_never_cache_headers(response)
+            forbid_keeping(response)
             return response
 
         return guarded
 
     return decorate
+
+
+def forbid_keeping(response: HttpResponseBase) -> None:
+    """Forbid browsers and caches to keep an answer, unless its view said KEPT."""
+    if response.headers.get("Cache-Control") != KEPT:
+        add_never_cache_headers(response)
 
 
 def read_id(text: str) -> uuid.UUID | None:

@@ -1,18 +1,23 @@
 """The admin of assistants and saved prompts: admins see and delete them. Of those that only their
 owner can use, the texts are not shown."""
 
+import base64
 from typing import Any
 
 from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.admin.activity.filters import PersonFilter
+from chatapp.admin.badges import EMPTY
 from chatapp.audit.change_entries import log_deleted_preset
-from chatapp.models import Assistant, SavedPrompt
+from chatapp.files.reader import PICTURE_TYPE
+from chatapp.models import Assistant, AssistantPicture, SavedPrompt
 from chatapp.models.presets.sharing import Audience, SharedRow
 from mcpconfig.admin.filters import SeveralValuesFilter
 from mcpconfig.admin.read_only import ReadOnlyMixin
@@ -52,9 +57,20 @@ class AssistantAdmin(SharedRowAdmin):
     list_display = ("name", "owner", "audience", "group", "changed_at")
     search_fields = ("name", "owner__username")
     texts = (
-        *("description", "model", "effort", "temperature", "output_tokens", "mode", "services"),
-        *("instructions", "starters"),
+        *("shown_picture", "description", "model", "effort", "temperature", "output_tokens"),
+        *("mode", "services", "instructions", "starters"),
     )
+    readonly_fields = ("shown_picture",)
+
+    @admin.display(description=_lazy("Picture"))
+    def shown_picture(self, assistant: Assistant) -> SafeString | str:
+        """Return the picture itself: its address is only for those who can use the assistant."""
+        picture = AssistantPicture.objects.filter(assistant=assistant).first()
+        if picture is None:
+            return EMPTY
+        data = base64.b64encode(bytes(picture.data)).decode()
+        source = f"data:{PICTURE_TYPE};base64,{data}"
+        return format_html('<img src="{}" alt="" width="96" height="96">', source)
 
 
 @admin.register(SavedPrompt)

@@ -1,4 +1,4 @@
-"""Assistants: saved ways to start a chat."""
+"""Assistants: saved ways to start a chat, with their pictures."""
 
 from typing import Any
 
@@ -24,7 +24,8 @@ class Assistant(SharedRow):
 
     Without a `model`, people use their own choice. `services` counts only if `limits_services` is
     on; the other services of a person are then switched off in the chat. An assistant gives nobody
-    access to a model or a service.
+    access to a model or a service. `picture_hash` is that of its `AssistantPicture`, and empty
+    without one.
     """
 
     name = models.CharField(_("name"), max_length=NAME_CHARACTERS)
@@ -48,6 +49,7 @@ class Assistant(SharedRow):
         _("instructions"), max_length=MAX_INSTRUCTIONS_CHARACTERS, blank=True
     )
     starters = models.JSONField(_("starters"), default=list, blank=True)
+    picture_hash = models.CharField(max_length=32, blank=True, default="", db_default="")
 
     class Meta:
         verbose_name = _("assistant")
@@ -80,3 +82,22 @@ class Assistant(SharedRow):
         they were not shown."""
         services = self.services if self.limits_services else None
         return hash_start(self.instructions, services, self.temperature, self.output_tokens)
+
+
+class AssistantPicture(models.Model):
+    """The picture of an assistant, in a row of its own so that queries do not load it by accident.
+
+    `data` is what `files.reader.make_square_picture` made, and never what was uploaded.
+    """
+
+    assistant = models.OneToOneField(
+        Assistant, on_delete=models.CASCADE, primary_key=True, related_name="picture"
+    )
+    data = models.BinaryField()
+
+    class Meta:
+        verbose_name = _("picture")
+        verbose_name_plural = _("pictures")
+
+    def __str__(self) -> str:
+        return str(self.assistant)

@@ -6,17 +6,19 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from chatapp.conversations import assistants as saved
 from chatapp.conversations.variables import list_variables
-from chatapp.models import Assistant
+from chatapp.files.reader import PICTURE_TYPE
+from chatapp.models import Assistant, AssistantPicture
 from chatapp.people.refused import Refused
 from chatapp.providers.request import read_effort
-from chatapp.views.access import MemberRequest, for_members
+from chatapp.views.access import KEPT, MemberRequest, for_members
 from chatapp.views.chat.conversations import build_sidebar_context
 from chatapp.views.chat.model_button import takes_temperature
+from chatapp.views.chat.results import BYTES_HEADERS
 
 from .forms import AssistantForm, try_to_store
 from .gallery import build_gallery
@@ -56,9 +58,19 @@ def delete(request: MemberRequest, assistant_id: uuid.UUID) -> HttpResponse:
     return redirect("assistants")
 
 
+@for_members("GET", "HEAD")
+def picture(request: MemberRequest, assistant_id: uuid.UUID, picture_hash: str) -> HttpResponse:
+    """Return the picture of an assistant that this person may use, by the hash of its bytes."""
+    assistant = Assistant.usable_by(request.user, assistant_id)
+    pictures = AssistantPicture.objects.filter(assistant__picture_hash=picture_hash)
+    found = get_object_or_404(pictures, assistant=assistant)
+    headers = {**BYTES_HEADERS, "Cache-Control": KEPT}
+    return HttpResponse(bytes(found.data), content_type=PICTURE_TYPE, headers=headers)
+
+
 def _handle_form(request: MemberRequest, row: Assistant | None) -> HttpResponse:
-    data = request.POST if request.method == "POST" else None
-    form = AssistantForm(data, person=request.user, row=row)
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = AssistantForm(*sent, person=request.user, row=row)
     if form.is_valid():
         kept = try_to_store(form, lambda: _save(request, form))
         if kept is not None:

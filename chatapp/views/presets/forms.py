@@ -1,17 +1,24 @@
 """The forms of assistants and saved prompts."""
 
+import base64
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django import forms
+from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.core.signing import BadSignature, Signer
 from django.db import IntegrityError
 from django.db.models import Q
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.audit.change_entries import log_parameters
+from chatapp.context.attachments import format_size
+from chatapp.conversations.assistant_pictures import find_limit, make_picture, store_picture
 from chatapp.conversations.variables import MAX_VARIABLES, list_variables
+from chatapp.files.reader import PICTURE_TYPE
 from chatapp.forms import ListField, ParametersForm, TypedField
 from chatapp.models import Assistant, Conversation, Member, Project, SavedPrompt
 from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
@@ -27,8 +34,10 @@ from chatapp.people.refused import Refused
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
+from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.tools.catalogue import strip_hidden
 from chatapp.views.chat.model_button import build_model_pick
+from chatapp.views.chat.uploads import read_upload
 from mcpconfig.models import Service
 
 TOO_LONG = gettext_lazy("This text has %(show_value)d characters. The limit is %(limit_value)d.")
@@ -166,7 +175,83 @@ class StartForm(forms.Form):
         ]
 
 
-class AssistantForm(StartForm, ParametersForm, SharedForm):
+class PictureForm(forms.Form):
+    """The picture of an assistant: a new one, the stored one, or none.
+
+    A browser does not send a chosen file twice. If the form is refused because of another field,
+    its next version has the picture that was made of the file, in a hidden field, signed for this
+    person.
+    """
+
+    KEPT = "kept_picture"
+
+    picture = forms.FileField(
+        required=False, error_messages={"empty": gettext_lazy("The file is empty.")}
+    )
+    removes_picture = forms.BooleanField(required=False)
+
+    person: Member
+    row: Assistant | None
+
+    def clean_picture(self) -> bytes:
+        file = self.cleaned_data["picture"]
+        if file is None:
+            return b""
+        try:
+            count_request("uploads", str(self.person.pk), settings.UPLOADS_PER_MINUTE)
+            return make_picture(read_upload(file))
+        except TooManyRequests as error:
+            sentence = " ".join([_("You added too many files within a minute."), error.hint])
+        except Refused as refused:
+            sentence = refused.sentence
+        raise forms.ValidationError(sentence)
+
+    @property
+    def new_picture(self) -> bytes:
+        """The picture that was chosen, with this form or an earlier version of it."""
+        if not self.is_bound:
+            return b""
+        return self.cleaned_data.get("picture") or self._read_kept_picture()
+
+    def _read_kept_picture(self) -> bytes:
+        if self.cleaned_data.get("removes_picture"):
+            return b""
+        try:
+            return base64.b64decode(self._signer.unsign(self.data.get(self.KEPT, "")))
+        except BadSignature:
+            return b""
+
+    @property
+    def _signer(self) -> Signer:
+        return Signer(salt=f"picture-of-{self.person.pk}")
+
+    @property
+    def kept_picture(self) -> str:
+        """The value of the hidden field."""
+        data = self.new_picture
+        return self._signer.sign(base64.b64encode(data).decode()) if data else ""
+
+    @property
+    def picture_address(self) -> str:
+        """Where the form shows the picture from. Without one it is empty."""
+        if data := self.new_picture:
+            return f"data:{PICTURE_TYPE};base64,{base64.b64encode(data).decode()}"
+        if self.row is None or not self.row.picture_hash:
+            return ""
+        return reverse("assistant-picture", args=[self.row.pk, self.row.picture_hash])
+
+    @property
+    def picture_limit(self) -> str:
+        return format_size(find_limit())
+
+    def save_picture(self, row: Assistant) -> None:
+        if data := self.new_picture:
+            store_picture(row, data)
+        elif self.cleaned_data["removes_picture"]:
+            store_picture(row, b"")
+
+
+class AssistantForm(StartForm, ParametersForm, PictureForm, SharedForm):
     """An assistant."""
 
     name = forms.CharField(max_length=NAME_CHARACTERS, label=gettext_lazy("Name"))
@@ -261,8 +346,10 @@ class AssistantForm(StartForm, ParametersForm, SharedForm):
         before = {"temperature": row.temperature, "output_tokens": row.output_tokens}
         for name, value in values.items():
             setattr(row, name, value)
-        row.save()
+        # Another request may have stored a picture since the row was read.
+        row.save(update_fields=[*values, "changed_at"] if self.row else None)
         row.services.set(data["services"])
+        self.save_picture(row)
         log_parameters(row, before)
         return row
 

@@ -20,10 +20,12 @@ from chatapp.accounts.personal_data import delete_rows
 from chatapp.accounts.sessions import describe_device, list_devices
 from chatapp.api import access_tokens
 from chatapp.background.jobs import delete_closed_account
+from chatapp.conversations.assistant_pictures import store_picture
 from chatapp.models import (
     AccessToken,
     AnswerFeedback,
     Assistant,
+    AssistantPicture,
     Attachment,
     ChatImport,
     Consent,
@@ -268,6 +270,7 @@ def fill_more(person: Member, other: Member, word: str) -> None:
         owner=person, name=f"{word} assistant", mode="plan", limits_services=True
     )
     assistant.services.add(service)
+    store_picture(assistant, f"{word} picture".encode())
     today = timezone.localdate()
     StandIn.objects.create(approver=person, stand_in=other, begins_on=today, ends_on=today)
 
@@ -308,6 +311,7 @@ def test_the_archive_has_everything_of_this_person_only(
     assert (link["title"], link["audience"], link["revoked_at"]) == ("mine rated", "members", None)
     (assistant,) = json.loads(files["assistants.json"])
     assert (assistant["mode"], assistant["services"]) == ("plan", ["mine-service"])
+    assert files[assistant["picture"]] == b"mine picture"
     (service,) = json.loads(files["services.json"])
     assert service["url"].startswith("https://mine.example/mcp?key=")
     (membership,) = json.loads(files["project_memberships.json"])
@@ -330,6 +334,7 @@ def test_data_is_downloaded_only_after_a_recent_sign_in(owner: Member) -> None:
 def test_an_account_is_deleted(filled: Member, stranger: Member) -> None:
     other, mine = sign_in(), sign_in()
     rows.turn(stranger, Turn.State.DONE, text="Question of a stranger")
+    store_picture(Assistant.objects.create(owner=filled, name="Review"), b"picture")
     assert mine.post("/settings/delete/", {"username": "owner"}).status_code == 200
     filled.refresh_from_db()
     assert not filled.is_active
@@ -342,6 +347,7 @@ def test_an_account_is_deleted(filled: Member, stranger: Member) -> None:
         assert not model.objects.filter(person=filled).exists()
     assert not AccessToken.objects.filter(person=filled, revoked_at=None).exists()
     assert not SavedPrompt.objects.filter(owner=filled).exists()
+    assert not AssistantPicture.objects.exists()
     assert not Attachment.objects.filter(owner=filled, part=None).exists()
     assert not Authenticator.objects.filter(user=filled).exists()
     assert Conversation.filter_owned(stranger).exists()
