@@ -3,8 +3,10 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
+from chatapp.files.reader import PICTURE_SIDE
+from tests.chatapp.files.drawings import photograph
 from tests.wire.script import Answer
 
 from .browser import Visit, both_looks, box, button, expect_over
@@ -23,22 +25,33 @@ def create_assistant(tab: Page, name: str) -> None:
         tab.get_by_role("link", name="Assistants").click()
     tab.get_by_role("link", name="New assistant").click()
     tab.get_by_label("Name", exact=True).fill(name)
+    photo = FilePayload(name="me.jpg", mimeType="image/jpeg", buffer=photograph(6))
+    tab.get_by_label("Picture (optional)").set_input_files(photo)
     tab.get_by_label("Instructions").fill("x" * 8_001)
     tab.get_by_label("Only these services").check()
     tab.get_by_role("checkbox", name="things").check()
     tab.get_by_label("Starter 1").fill("Review {{incident}}")
     button(tab, "Create assistant").click()
     expect(tab.get_by_text("This text has 8001 characters.")).to_be_visible()
+    expect(tab.get_by_text("Your picture is not saved yet.")).to_be_visible()
+    expect_picture(tab.locator(".picture-choice"))
     expect(tab.get_by_role("checkbox", name="things")).to_be_checked()
     expect(tab.get_by_label("Starter 1")).to_have_value("Review {{incident}}")
     tab.get_by_label("Instructions").fill("You work for {{team}}.")
     button(tab, "Create assistant").click()
     expect(tab.get_by_role("heading", name=name)).to_be_visible()
+    expect_picture(tab.locator(".preset").filter(has_text=name))
+
+
+def expect_picture(place: Locator) -> None:
+    """Check that the picture is shown here, and not only named."""
+    expect(place.locator("img")).to_have_js_property("naturalWidth", PICTURE_SIDE)
 
 
 def start_chat(tab: Page, name: str) -> None:
     tab.get_by_role("link", name=f"Start a chat with {name}").click()
     expect(tab.get_by_role("heading", name=name)).to_be_visible()
+    expect_picture(tab.locator("#assistant-start"))
     tab.get_by_text(re.compile(f"Instructions of {name} by (owner|phone)")).click()
     expect(tab.get_by_text("You work for {{team}}.", exact=True)).to_be_visible()
 
@@ -74,6 +87,7 @@ def test_a_chat_is_started_with_an_assistant_and_its_starter(
     button(tab, "Send").click()
     tab.wait_for_url("**/c/*/")
     expect(tab.get_by_role("link", name=name)).to_be_visible()
+    expect_picture(tab.locator("#chat-head"))
     if has_script:
         expect_over(tab)
     else:
