@@ -613,7 +613,7 @@ def test_a_page_that_a_cache_may_keep_is_reported(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (middleware, access):
-        monkeypatch.setattr(module, "add_never_cache_headers", lambda _response: None)
+        monkeypatch.setattr(module, "forbid_keeping", lambda _response: None)
     found = failures_of_others(world, ("chat-instructions",))
     assert any("may be kept by a cache" in each for each in found)
 
