@@ -160,8 +160,11 @@ def _build_sort_key(part: Part) -> tuple[int, bool, int]:
 
 def _build_part(part: Part, files: ModelFiles) -> AssistantPart | None:
     match part.kind:
-        case Part.Kind.FILE:
+        case Part.Kind.FILE if part.attachment.is_picture:
             return _build_picture(part, files)
+        case Part.Kind.FILE:
+            # Only an imported answer has another file.
+            return SaidText(text=render_attachment(part.attachment))
         case Part.Kind.TEXT:
             return SaidText(text=part.text, opaque=part.opaque)
         case Part.Kind.REASONING:

@@ -104,12 +104,13 @@ def examine(upload: Upload, most_characters: int = MAX_TEXT_CHARACTERS) -> Exami
     check_size(name, upload)
     content = _content_of(name, upload.data, most_characters)
     if content.media_type == TEXT:
-        upload = _convert_to_utf8(upload)
+        upload = convert_to_utf8(upload)
         check_size(name, upload)
     return Examined(name=name, upload=upload, content=content)
 
 
-def _convert_to_utf8(upload: Upload) -> Upload:
+def convert_to_utf8(upload: Upload) -> Upload:
+    """Return the upload of a text file, in UTF-8 if it had another encoding."""
     try:
         upload.data.decode()
     except UnicodeDecodeError:

@@ -16,6 +16,8 @@ from typing import IO, Any
 
 from django.utils.translation import gettext as _
 
+from .packed_files import PackedFiles
+
 # Of all JSON in a file, unpacked, and of one chat.
 MAX_UNPACKED_BYTES = 500_000_000
 MAX_CHAT_CHARACTERS = 64_000_000
@@ -35,8 +37,9 @@ class UnreadableFile(Exception):
     """The file cannot be read, with a sentence for its person."""
 
 
-def iterate_chats(file: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that may be chats. Raises UnreadableFile, also after some of them."""
+def iterate_chats(file: IO[bytes], files: PackedFiles) -> Iterator[dict[str, Any]]:
+    """Yield the objects that may be chats. Meanwhile `files` reads the files beside them. Raises
+    UnreadableFile, also after some of them."""
     file.seek(0)
     beginning = file.read(4)
     file.seek(0)
@@ -44,7 +47,7 @@ def iterate_chats(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         yield from _iterate_objects(_Bounded(file))
         return
     try:
-        yield from _iterate_archive(file)
+        yield from _iterate_archive(file, files)
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError):
         raise UnreadableFile(_("This ZIP file is damaged. Download it again.")) from None
     except RuntimeError:  # it is encrypted, or compressed in a way that zipfile does not know
@@ -52,8 +55,9 @@ def iterate_chats(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         raise UnreadableFile(sentence) from None
 
 
-def _iterate_archive(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+def _iterate_archive(file: IO[bytes], files: PackedFiles) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(_ShortReads(file)) as archive:
+        files.use(archive)
         names = _choose_names(archive.namelist())
         if not names:
             sentence = _("This ZIP file has no chats in JSON. Choose the file that you exported.")

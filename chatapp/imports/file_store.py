@@ -7,6 +7,8 @@ from typing import IO
 from chatapp.models import ChatImport, ImportPiece
 
 PIECE_BYTES = 1_000_000
+# The text of the chats and the pictures beside it are read in turns.
+PIECES_HELD = 4
 
 
 def store_file(chat_import: ChatImport, file: IO[bytes]) -> None:
@@ -30,14 +32,13 @@ def delete_file(chat_import: ChatImport) -> None:
 
 
 class _StoredFile(io.RawIOBase):
-    """The pieces as one file. The last piece that was read is in memory."""
+    """The pieces as one file. The last ones that were read are in memory."""
 
     def __init__(self, chat_import: ChatImport) -> None:
         self._pieces = ImportPiece.objects.filter(chat_import=chat_import)
         self._size = chat_import.size
         self._place = 0
-        self._number = -1
-        self._data = b""
+        self._held: dict[int, bytes] = {}
 
     def readable(self) -> bool:
         return True
@@ -57,10 +58,15 @@ class _StoredFile(io.RawIOBase):
 
     def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # Buffer is new in Python 3.12
         number, offset = divmod(self._place, PIECE_BYTES)
-        if number != self._number:
-            found = self._pieces.filter(number=number).values_list("data", flat=True).first()
-            self._number, self._data = number, bytes(found or b"")
-        data = self._data[offset : offset + len(buffer)]
+        data = self._load(number)[offset : offset + len(buffer)]
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
+
+    def _load(self, number: int) -> bytes:
+        if number not in self._held:
+            found = self._pieces.filter(number=number).values_list("data", flat=True).first()
+            while len(self._held) >= PIECES_HELD:
+                del self._held[next(iter(self._held))]
+            self._held[number] = bytes(found or b"")
+        return self._held[number]

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ from chatapp.server.languages import speaking
 from mcpconfig.values.results import make_storable
 
 from .archive import UnreadableFile, iterate_chats
+from .brought_files import count_files
 from .chat_tree import TooManyMessages, build_tree
 from .file_store import delete_file, open_file
+from .packed_files import PackedFiles
 from .source_formats import Format, find_format
 from .values import (
     MAX_TEXT_CHARACTERS,
@@ -54,6 +56,7 @@ class ReadChat:
     format: Format
     source: SourceChat
     messages: list[TreeMessage]
+    files: PackedFiles
     problem: str = ""
 
     @property
@@ -72,19 +75,19 @@ class ReadChat:
 
 
 def read_chats(
-    chat_import: ChatImport, wanted: Container[int] | None = None
+    chat_import: ChatImport, files: PackedFiles, wanted: Container[int] | None = None
 ) -> Iterator[ReadChat | None]:
     """Yield the chats of the file, or only those at the places that are wanted, and None for an
     object that is none. Raises UnreadableFile, also after some of them."""
     with open_file(chat_import) as file:
-        for number, raw in enumerate(iterate_chats(file)):
+        for number, raw in enumerate(iterate_chats(file, files)):
             if wanted is not None and number not in wanted:
                 continue
             known = find_format(raw)
-            yield _read_chat(number, known, raw) if known else None
+            yield _read_chat(number, known, raw, files) if known else None
 
 
-def _read_chat(number: int, known: Format, raw: dict[str, Any]) -> ReadChat:
+def _read_chat(number: int, known: Format, raw: dict[str, Any], files: PackedFiles) -> ReadChat:
     empty = SourceChat(origin_id="", title="", created_at=None, active_at=None, nodes=())
     problem = ""
     try:
@@ -100,9 +103,17 @@ def _read_chat(number: int, known: Format, raw: dict[str, Any]) -> ReadChat:
         log.exception("A chat of a file could not be read")
         problem = BROKEN
     if problem:
-        return ReadChat(number=number, format=known, source=empty, messages=[], problem=problem)
-    problem = "" if messages else NO_MESSAGES
-    return ReadChat(number=number, format=known, source=source, messages=messages, problem=problem)
+        source, messages = empty, []
+    elif not messages:
+        problem = NO_MESSAGES
+    return ReadChat(
+        number=number,
+        format=known,
+        source=source,
+        messages=messages,
+        files=files,
+        problem=problem,
+    )
 
 
 def _count_cut(message: TreeMessage) -> int:
@@ -134,7 +145,7 @@ def _list_chats(chat_import: ChatImport) -> None:
     problem = ""
     listed = _Listed(chat_import)
     try:
-        for chat in read_chats(chat_import):
+        for chat in read_chats(chat_import, PackedFiles()):
             if chat is None:
                 listed.unknown += 1
             elif listed.count >= MAX_CHATS:
@@ -200,7 +211,7 @@ class _Listed:
             begun_at=chat.source.created_at or min(times, default=None),
             active_at=chat.source.active_at or max(times, default=None),
             messages=len(chat.messages),
-            losses=_count_losses(chat.source.losses),
+            losses=_count_losses(chat),
             problem=chat.problem,
             is_selected=not chat.problem and not is_double,
         )
@@ -221,8 +232,9 @@ class _Listed:
         reading.update(progress=self.count)
 
 
-def _count_losses(losses: Mapping[Any, int]) -> dict[str, int]:
-    return {str(loss): count for loss, count in losses.items() if count}
+def _count_losses(chat: ReadChat) -> dict[str, int]:
+    counts = [*chat.source.losses.items(), *count_files(chat.messages, chat.files).items()]
+    return {str(loss): count for loss, count in counts if count}
 
 
 def find_twins(person: Member, origins: set[str]) -> dict[str, Conversation]:

@@ -5,7 +5,6 @@ approval, are never sent and count nowhere. Other people and programs may have w
 it, so all of it counts as untrusted content in every turn, like a shared copy.
 """
 
-import hashlib
 import logging
 import re
 import time
@@ -14,21 +13,18 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.audit import audit_log
 from chatapp.audit.audit_log import AuditEvent, Who
 from chatapp.context.attachments import NAME_CHARACTERS
-from chatapp.files.kinds import TEXT
 from chatapp.models import (
     Attachment,
     ChatImport,
     Conversation,
-    File,
     ListedChat,
     LogEntry,
     Member,
@@ -41,15 +37,19 @@ from chatapp.models.conversations.copied_call import CopiedCall
 from mcpconfig.values.results import make_storable
 
 from .archive import UnreadableFile
+from .brought_files import BroughtFile, FileIntake, Found
 from .file_store import delete_file
+from .packed_files import PackedFiles
 from .reading import BROKEN, ReadChat, find_twins, read_chats
 from .values import (
     MAX_TEXT_CHARACTERS,
     Call,
-    Missing,
     Piece,
+    Reason,
     Reasoning,
+    Recording,
     Result,
+    SourceFile,
     Text,
     TextFile,
     TreeMessage,
@@ -61,10 +61,19 @@ State = ChatImport.State
 RUN_SECONDS = 45.0
 ROWS_AT_ONCE = 1_000
 CUT = "\n\n[The rest of this text was not imported.]"
+RECORDING = "[Voice recording, not imported]"
 NOT_IMPORTED = {
     "picture": "[Picture, not imported{}]",
-    "recording": "[Voice recording, not imported]",
     "file": "[File, not imported{}]",
+}
+WHY = {
+    Reason.MISSING: "not in the export",
+    Reason.KIND: "of a kind that cannot be attached",
+    Reason.LARGE: "too large",
+    Reason.DAMAGED: "damaged",
+    Reason.UNREADABLE: "could not be read",
+    Reason.MESSAGE: "too many files in one message",
+    Reason.MANY: "too many files in one import",
 }
 NO_RESULT = "The export has no result of this call."
 TOOL_ID_CHARACTERS = 60
@@ -79,13 +88,15 @@ def import_chats(chat_import: ChatImport) -> bool:
     end: float | None = None
     selected = chat_import.chats.filter(is_selected=True, conversation=None, problem="")
     left = dict(selected.values_list("number", "pk"))
+    files = _continue_with_files(chat_import)
+    intake = FileIntake(files)
     try:
-        for chat in read_chats(chat_import, left):
+        for chat in read_chats(chat_import, files, left):
             if chat is None or (pk := left.pop(chat.number, None)) is None:
                 continue
             # The way to the first chat that is left does not count: each run stores several.
             end = end or time.monotonic() + RUN_SECONDS
-            _import_guarded(chat_import, chat, pk)
+            _import_guarded(chat_import, chat, pk, intake)
             if time.monotonic() >= end and left:
                 return True
             if not left:
@@ -97,10 +108,20 @@ def import_chats(chat_import: ChatImport) -> bool:
     return False
 
 
-def _import_guarded(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None:
+def _continue_with_files(chat_import: ChatImport) -> PackedFiles:
+    """Return the files beside the chats. Those that earlier runs stored count for the limits."""
+    chats = chat_import.chats.filter(conversation__isnull=False).values("conversation")
+    stored = Attachment.objects.filter(part__message__conversation__in=chats)
+    facts = stored.aggregate(count=Count("pk"), size=Sum("size"))
+    return PackedFiles(facts["count"], facts["size"] or 0)
+
+
+def _import_guarded(
+    chat_import: ChatImport, chat: ReadChat, listed_id: int, intake: FileIntake
+) -> None:
     """Store a chat. One that cannot be stored keeps no other from being stored."""
     try:
-        _import_one(chat_import, chat, listed_id)
+        _import_one(chat_import, chat, listed_id, intake)
     except (InterfaceError, OperationalError):
         raise
     except Exception:
@@ -108,22 +129,28 @@ def _import_guarded(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> 
         ListedChat.objects.filter(pk=listed_id).update(problem=BROKEN)
 
 
-def _import_one(chat_import: ChatImport, chat: ReadChat, listed_id: int) -> None:
+def _import_one(
+    chat_import: ChatImport, chat: ReadChat, listed_id: int, intake: FileIntake
+) -> None:
     """Store a chat and note that it was, unless another run did so."""
     person = chat_import.person
+    open_rows = ListedChat.objects.filter(
+        pk=listed_id, conversation=None, chat_import__state=State.IMPORTING
+    )
+    if not open_rows.exists():
+        return
+    # Before the transaction: reading and storing files takes a while.
+    found = intake.take_all(chat.messages)
     with transaction.atomic():
         # One import of a person at a time, so that a chat of two files is stored once.
         list(Member.objects.select_for_update(no_key=True).filter(pk=person.pk).only("pk"))
-        open_rows = ListedChat.objects.select_for_update(of=("self",)).filter(
-            pk=listed_id, conversation=None, chat_import__state=State.IMPORTING
-        )
-        listed = open_rows.first()
+        listed = open_rows.select_for_update(of=("self",)).first()
         if listed is None:
             return
         if _is_stored_meanwhile(listed, person):
             ListedChat.objects.filter(pk=listed_id).update(is_selected=False)
             return
-        conversation = _store_chat(person, chat)
+        conversation = _store_chat(person, chat, found, intake)
         ListedChat.objects.filter(pk=listed_id).update(conversation=conversation)
         ChatImport.objects.filter(pk=chat_import.pk).update(progress=F("progress") + 1)
 
@@ -184,7 +211,7 @@ def undo(chat_import: ChatImport) -> int:
 
 
 # --- one chat ----------------------------------------------------------------------------------
-def _store_chat(person: Member, chat: ReadChat) -> Conversation:
+def _store_chat(person: Member, chat: ReadChat, found: Found, intake: FileIntake) -> Conversation:
     conversation = _create_chat(person, chat)
     messages = [
         Message(
@@ -206,7 +233,7 @@ def _store_chat(person: Member, chat: ReadChat) -> Conversation:
         message.created_at = each.created_at or first
     for some in _batch(messages):
         Message.objects.bulk_update(some, ["created_at"])
-    builder = _PartBuilder(conversation)
+    builder = _PartBuilder(conversation, found, intake)
     for some in _batch(zip(messages, chat.messages, strict=True)):
         builder.store(some)
     return conversation
@@ -254,22 +281,25 @@ def _choose_times(chat: ReadChat, now: datetime) -> tuple[datetime, datetime]:
 class _PartBuilder:
     """Stores the pieces of the messages of one chat."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, found: Found, intake: FileIntake) -> None:
         self._conversation = conversation
+        self._found = found
+        self._intake = intake
 
     def store(self, messages: Iterable[tuple[Message, TreeMessage]]) -> None:
         parts: list[Part] = []
-        files: list[tuple[Part, TextFile]] = []
+        files: list[tuple[Part, BroughtFile]] = []
         for message, each in messages:
-            for piece, part in self._build_parts(message, each):
+            for position, part in enumerate(self._build_parts(message, each)):
                 parts.append(part)
-                if isinstance(piece, TextFile):
-                    files.append((part, piece))
+                file = self._found.get((message.created_seq - 1, position))
+                if isinstance(file, BroughtFile):
+                    files.append((part, file))
         Part.objects.bulk_create(parts, batch_size=ROWS_AT_ONCE)
         for part, file in files:
-            self._store_file(part, file)
+            self._intake.attach(part, file)
 
-    def _build_parts(self, message: Message, said: TreeMessage) -> Iterator[tuple[Piece, Part]]:
+    def _build_parts(self, message: Message, said: TreeMessage) -> Iterator[Part]:
         """Yield a part for each piece. What follows a call is in another step: a model says it
         after it has read the outcome."""
         step = 0 if said.side == "user" else 1
@@ -279,7 +309,7 @@ class _PartBuilder:
             if said.side == "assistant":
                 step += was_call and not is_call
             was_call = is_call
-            yield piece, self._build_part(piece, message, step, position)
+            yield self._build_part(piece, message, step, position)
 
     def _build_part(self, piece: Piece, message: Message, step: int, position: int) -> Part:
         part = Part(message=message, step=step, position=position, kind=Part.Kind.TEXT)
@@ -288,11 +318,14 @@ class _PartBuilder:
                 part.text = cut_text(piece.text)
             case Reasoning():
                 part.kind, part.text = Part.Kind.REASONING, cut_text(piece.text)
-            case Missing():
-                name = f": {make_storable(piece.name)[:NAME_CHARACTERS]}" if piece.name else ""
-                part.text = NOT_IMPORTED[piece.what].format(name)
-            case TextFile():
-                part.kind = Part.Kind.FILE
+            case Recording():
+                part.text = RECORDING
+            case SourceFile() | TextFile():
+                found = self._found[message.created_seq - 1, position]
+                if isinstance(found, BroughtFile):
+                    part.kind = Part.Kind.FILE
+                elif isinstance(piece, SourceFile):
+                    part.text = _say_left_out(piece, found)
             case Call():
                 part.kind = Part.Kind.COPIED_CALL
                 part.copied_call = self._copy_call(piece).store()
@@ -319,22 +352,10 @@ class _PartBuilder:
             result_of=None,
         )
 
-    def _store_file(self, part: Part, file: TextFile) -> None:
-        text = make_storable(file.text)
-        # Cut between characters.
-        data = text.encode()[: settings.FILE_MAX_BYTES].decode(errors="ignore").encode()
-        kept = Attachment.objects.create(
-            owner=self._conversation.owner,
-            part=part,
-            name=make_name(file.name),
-            mime_type=TEXT,
-            size=len(data),
-            hash=hashlib.sha256(data).hexdigest(),
-            was_cut=len(data) < len(text.encode()),
-            contents=[],
-            tainted_by=self._conversation.tainted_by,
-        )
-        File.objects.create(attachment=kept, data=data, words=text[:64_000], characters=len(text))
+
+def _say_left_out(file: SourceFile, reason: Reason) -> str:
+    name = f": {make_storable(file.name)[:NAME_CHARACTERS]}" if file.name else ""
+    return NOT_IMPORTED[file.what].format(f"{name} ({WHY[reason]})")
 
 
 def cut_text(text: str) -> str:
@@ -347,8 +368,3 @@ def make_tool_id(name: str) -> str:
     """Return a name that every provider takes in a history."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:TOOL_ID_CHARACTERS].strip("_-")
     return plain if plain[:1].isalpha() else f"tool_{plain}".rstrip("_")
-
-
-def make_name(name: str) -> str:
-    plain = "".join(each for each in make_storable(name) if each.isprintable()).strip()
-    return plain[:NAME_CHARACTERS] or "text.txt"

@@ -11,6 +11,7 @@ from typing import Literal
 MAX_TEXT_CHARACTERS = 500_000
 
 Side = Literal["user", "assistant"]
+What = Literal["picture", "file"]
 
 
 class Loss(StrEnum):
@@ -27,8 +28,37 @@ class Loss(StrEnum):
     CUT = "cut"
 
 
+class Reason(StrEnum):
+    """Why a picture or a file does not come along."""
+
+    MISSING = "missing"
+    KIND = "kind"
+    LARGE = "large"
+    DAMAGED = "damaged"
+    UNREADABLE = "unreadable"
+    MESSAGE = "message"
+    MANY = "many"
+
+
+# The key of those that come along, beside the reasons for which others do not.
+BROUGHT = "brought"
+
+
+def name_count(what: What, outcome: str) -> str:
+    """Return the key of a number of pictures or files among the losses of a listed chat."""
+    return f"{what}s_{outcome}"
+
+
 class UnreadableChat(Exception):
     """One chat of a file cannot be imported. The others can."""
+
+
+class NotBrought(Exception):
+    """A picture or a file does not come along."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +80,19 @@ class TextFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """Something that the import leaves out, as the message says it in its place."""
+class SourceFile:
+    """A picture or another file. Its bytes are `encoded` in the chat (base64 or a data URI), or in
+    a file beside the chats that one of the `keys` names: an id or the end of a path."""
 
-    what: Literal["picture", "recording", "file"]
+    what: What
     name: str = ""
+    keys: tuple[str, ...] = ()
+    encoded: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A voice recording, which the import leaves out, as the message says it in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +117,7 @@ class Result:
     key: str = ""
 
 
-Piece = Text | Reasoning | TextFile | Missing | Call | Result
+Piece = Text | Reasoning | TextFile | SourceFile | Recording | Call | Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 `mapping`. Newer exports split it into `conversations-000.json` and so on."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from chatapp.imports.citations import resolve_marks
@@ -15,15 +16,17 @@ from chatapp.imports.fields import (
     read_time,
     write_json,
 )
+from chatapp.imports.packed_files import find_ids
 from chatapp.imports.values import (
     Call,
     Loss,
-    Missing,
     Node,
     Piece,
     Reasoning,
+    Recording,
     Result,
     SourceChat,
+    SourceFile,
     Text,
     TextFile,
 )
@@ -76,7 +79,7 @@ def _read_node(key: str, node: dict[str, Any], losses: Counter[Loss]) -> Node:
         return hidden
     pieces = _read_message(message, str(role), losses)
     if role == "user":
-        pieces += _read_attachments(about, losses)
+        pieces = _add_attachments(pieces, about)
     if role == "assistant":
         pieces = [_resolve_marks(each, about) for each in pieces]
     return Node(
@@ -123,7 +126,7 @@ def _write_thought(thought: dict[str, Any]) -> str:
 
 def _read_result(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
     pieces = _read_parts(message, losses)
-    left = [each for each in pieces if isinstance(each, Missing)]
+    left = [each for each in pieces if isinstance(each, SourceFile | Recording)]
     text = _join(pieces)
     name = read_text(read_object(message.get("author")).get("name")) or "tool"
     is_error = read_object(message.get("content")).get("content_type") == "system_error"
@@ -152,29 +155,39 @@ def _read_part(part: Any, losses: Counter[Loss]) -> list[Piece]:
     about = read_object(part)
     kind = about.get("content_type")
     if kind in PICTURES:
-        losses[Loss.PICTURES] += 1
-        return [Missing(what="picture")]
+        return [SourceFile(what="picture", keys=find_ids(read_text(about.get("asset_pointer"))))]
     if kind in VOICE:
         losses[Loss.VOICE] += 1
-        return [Missing(what="recording")]
+        return [Recording()]
     if text := read_text(about.get("text")):
         return [Text(text=text)]
     losses[Loss.UNKNOWN] += 1
     return [Text(text=f"```json\n{write_json(part)}\n```")] if about else []
 
 
-def _read_attachments(about: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
-    """Return the files of a message. Pictures are parts of it as well."""
-    files: list[Piece] = []
+def _add_attachments(pieces: list[Piece], about: dict[str, Any]) -> list[Piece]:
+    """Return the pieces of a message with its files. Pictures are parts of it already, but only the
+    list of files has their names."""
+    listed = {read_text(each.get("id")): each for each in read_objects(about.get("attachments"))}
+    named = [_name_picture(each, listed) for each in pieces]
+    shown = {key for each in named if isinstance(each, SourceFile) for key in each.keys}
     for each in read_objects(about.get("attachments")):
+        name, keys = read_text(each.get("name")), find_ids(read_text(each.get("id")))
         kind = read_text(each.get("mime_type") or each.get("mimeType"))
-        name = read_text(each.get("name"))
         if text := read_text(each.get("extracted_content")):
-            files.append(TextFile(name=name, text=text))
+            named.append(TextFile(name=name, text=text))
         elif not kind.startswith("image/"):
-            losses[Loss.FILES] += 1
-            files.append(Missing(what="file", name=name))
-    return files
+            named.append(SourceFile(what="file", name=name, keys=keys))
+        elif keys and not shown.intersection(keys):
+            named.append(SourceFile(what="picture", name=name, keys=keys))
+    return named
+
+
+def _name_picture(piece: Piece, listed: dict[str, dict[str, Any]]) -> Piece:
+    if not isinstance(piece, SourceFile):
+        return piece
+    found = next((listed[key] for key in piece.keys if key in listed), {})
+    return replace(piece, name=read_text(found.get("name")))
 
 
 def _join(pieces: list[Piece]) -> str:

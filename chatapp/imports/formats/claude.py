@@ -17,13 +17,14 @@ from chatapp.imports.fields import (
 from chatapp.imports.values import (
     Call,
     Loss,
-    Missing,
     Node,
     Piece,
     Reasoning,
+    Recording,
     Result,
     Side,
     SourceChat,
+    SourceFile,
     Text,
     TextFile,
 )
@@ -80,14 +81,12 @@ def _read_pieces(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             pieces.append(TextFile(name=name, text=text))
             with_text.add(name)
         else:
-            losses[Loss.FILES] += 1
-            pieces.append(Missing(what="file", name=name))
+            pieces.append(SourceFile(what="file", name=name))
     for each in read_objects(message.get("files")):
         name = read_text(each.get("file_name"))
         if name not in with_text:
             is_picture = read_text(each.get("file_kind")) == "image" or _is_picture(name)
-            losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
-            pieces.append(Missing(what="picture" if is_picture else "file", name=name))
+            pieces.append(SourceFile(what="picture" if is_picture else "file", name=name))
     return pieces
 
 
@@ -131,11 +130,11 @@ def _read_block(block: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             )
             return [result]
         case "image":
-            losses[Loss.PICTURES] += 1
-            return [Missing(what="picture")]
+            source = read_object(block.get("source"))
+            return [SourceFile(what="picture", encoded=read_text(source.get("data")))]
         case "voice_note":
             losses[Loss.VOICE] += 1
-            return [Text(text=text)] if text else [Missing(what="recording")]
+            return [Text(text=text)] if text else [Recording()]
         case "token_budget" | "flag" | "redacted_thinking":
             return []
     losses[Loss.UNKNOWN] += 1

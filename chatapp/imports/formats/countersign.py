@@ -12,14 +12,15 @@ from chatapp.imports.fields import (
     read_text,
     read_time,
 )
+from chatapp.imports.packed_files import find_ids
 from chatapp.imports.values import (
     Call,
     Loss,
-    Missing,
     Node,
     Piece,
     Reasoning,
     SourceChat,
+    SourceFile,
     Text,
     UnreadableChat,
 )
@@ -79,9 +80,13 @@ def _read_part(part: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             return [Reasoning(text=text)] if text else []
         case "file":
             is_picture = read_text(part.get("media_type")).startswith("image/")
-            losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
-            name = read_text(part.get("name"))
-            return [Missing(what="picture" if is_picture else "file", name=name)]
+            # The archive of a person's data has the files in folders with their ids.
+            file = SourceFile(
+                what="picture" if is_picture else "file",
+                name=read_text(part.get("name")),
+                keys=find_ids(read_text(part.get("url"))),
+            )
+            return [file]
         case "tool_call":
             losses[Loss.CALLS] += 1
             return [_read_call(part)]

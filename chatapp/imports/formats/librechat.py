@@ -14,14 +14,16 @@ from chatapp.imports.fields import (
     read_text,
     read_time,
 )
+from chatapp.imports.packed_files import find_ids, make_path_key
 from chatapp.imports.values import (
     Call,
     Loss,
-    Missing,
     Node,
     Piece,
     Reasoning,
+    Recording,
     SourceChat,
+    SourceFile,
     Text,
 )
 
@@ -99,10 +101,21 @@ def _read_pieces(message: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
     files = [*read_objects(message.get("files")), *attached]
     for each in (each for each in files if each.get("filename") or each.get("file_id")):
         is_picture = read_text(each.get("type")).startswith("image/")
-        losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
-        name = read_text(each.get("filename"))
-        pieces.append(Missing(what="picture" if is_picture else "file", name=name))
+        pieces.append(_read_file(each, is_picture=is_picture))
     return pieces
+
+
+def _read_file(about: dict[str, Any], *, is_picture: bool) -> SourceFile:
+    """Return a file: its bytes are in the chat, or beside it under its id or path."""
+    places = [read_text(about.get(name)) for name in ("filepath", "url")]
+    encoded = [each for each in places if each.startswith("data:")]
+    path = "" if encoded else next(filter(None, places), "")
+    return SourceFile(
+        what="picture" if is_picture else "file",
+        name=read_text(about.get("filename")),
+        keys=(*find_ids(read_text(about.get("file_id"))), *make_path_key(path)),
+        encoded=next(iter(encoded), read_text(about.get("base64"))),
+    )
 
 
 def _remove_marks(piece: Piece) -> Piece:
@@ -129,12 +142,11 @@ def _read_part(part: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
             return [Text(text=text)] if text else []
         case "tool_call":
             return [_read_call(read_object(part.get("tool_call")), losses)]
-        case "image_file" | "image_url":
-            losses[Loss.PICTURES] += 1
-            return [Missing(what="picture")]
+        case "image_file" | "image_url" as kind:
+            return [_read_file(read_object(part.get(kind)), is_picture=True)]
         case "input_audio":
             losses[Loss.VOICE] += 1
-            return [Missing(what="recording")]
+            return [Recording()]
         case "agent_update":
             return []
     losses[Loss.UNKNOWN] += 1

@@ -17,17 +17,19 @@ from chatapp.imports.fields import (
     read_time,
     write_json,
 )
+from chatapp.imports.packed_files import find_ids
 from chatapp.imports.values import (
     Call,
     Loss,
-    Missing,
     Node,
     Piece,
     Reasoning,
     Result,
     SourceChat,
+    SourceFile,
     Text,
     TextFile,
+    What,
 )
 
 NAME = "Open WebUI"
@@ -35,6 +37,8 @@ _BEGIN = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"([^
 _ATTRIBUTE = re.compile(r'([a-z_]+)="([^"]*)"')
 _SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
 _END = "</details>"
+# A picture in Markdown.
+_PICTURE = re.compile(r"!\[([^\]\n]{0,200})\]\((data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=]+)\)")
 
 
 def is_chat(raw: dict[str, Any]) -> bool:
@@ -88,12 +92,13 @@ def _read_node(key: str, message: dict[str, Any], before: str, losses: Counter[L
 
 
 def _read_pieces(message: dict[str, Any], role: str, losses: Counter[Loss]) -> list[Piece]:
-    text = _read_content(message.get("content"), losses)
+    text = _read_text(message.get("content"))
     pieces: list[Piece] = []
     if role == "assistant":
         pieces = _read_answer(message, text, losses)
-    elif text.strip():
-        pieces.append(Text(text=text))
+    else:
+        _add_text(pieces, text)
+    pieces += _read_pictures(message.get("content"))
     found = read_objects(message.get("sources") or message.get("citations"))
     if sources := write_sources(each for one in found for each in _read_sources(one)):
         pieces.append(Text(text=sources))
@@ -105,10 +110,21 @@ def _read_pieces(message: dict[str, Any], role: str, losses: Counter[Loss]) -> l
         if text := read_text(read_object(inner.get("data")).get("content")):
             pieces.append(TextFile(name=name or read_text(inner.get("filename")), text=text))
             continue
-        is_picture = each.get("type") == "image"
-        losses[Loss.PICTURES if is_picture else Loss.FILES] += 1
-        pieces.append(Missing(what="picture" if is_picture else "file", name=name))
+        is_picture = _is_picture(each)
+        address = read_text(each.get("url")) or read_id(each.get("id"))
+        pieces.append(_read_file("picture" if is_picture else "file", name, address))
     return pieces
+
+
+def _is_picture(file: dict[str, Any]) -> bool:
+    return file.get("type") == "image" or read_text(file.get("content_type")).startswith("image/")
+
+
+def _read_file(what: What, name: str, address: str) -> SourceFile:
+    """Return a file by its address: a data URI, or a path with the id of the file."""
+    if address.startswith("data:"):
+        return SourceFile(what=what, name=name, encoded=address)
+    return SourceFile(what=what, name=name, keys=find_ids(address))
 
 
 def _read_answer(message: dict[str, Any], text: str, losses: Counter[Loss]) -> list[Piece]:
@@ -124,13 +140,25 @@ def _read_answer(message: dict[str, Any], text: str, losses: Counter[Loss]) -> l
 
 
 def _read_content(content: Any, losses: Counter[Loss]) -> str:
-    """Return the text of a message. In some files it is a list of parts."""
+    """Return the text of a part of an answer, with a mark for each picture."""
     texts = []
     for each in read_objects(content):
         is_picture = each.get("type") == "image_url"
         losses[Loss.PICTURES] += is_picture
         texts.append("[Picture, not imported]" if is_picture else read_text(each.get("text")))
     return read_text(content) or "\n\n".join(filter(None, texts))
+
+
+def _read_text(content: Any) -> str:
+    """Return the text of a message without the pictures that its parts have."""
+    texts = (read_text(each.get("text")) for each in read_objects(content))
+    return read_text(content) or "\n\n".join(filter(None, texts))
+
+
+def _read_pictures(content: Any) -> list[SourceFile]:
+    parts = [each for each in read_objects(content) if each.get("type") == "image_url"]
+    addresses = (read_object(each.get("image_url")).get("url") for each in parts)
+    return [_read_file("picture", "", read_text(each)) for each in addresses]
 
 
 def _read_sources(found: dict[str, Any]) -> list[Source]:
@@ -146,8 +174,9 @@ def _read_output(item: dict[str, Any], losses: Counter[Loss]) -> list[Piece]:
     """Return an item of the newer list beside the text, which has it without HTML."""
     match item.get("type"):
         case "message":
-            text = _read_content(item.get("content"), losses)
-            return [Text(text=text)] if text.strip() else []
+            said: list[Piece] = []
+            _add_text(said, _read_content(item.get("content"), losses))
+            return said
         case "reasoning":
             text = _read_content(item.get("content") or item.get("summary"), losses)
             return [Reasoning(text=text)] if text.strip() else []
@@ -189,6 +218,16 @@ def split_content(content: str, losses: Counter[Loss]) -> list[Piece]:
 
 
 def _add_text(pieces: list[Piece], text: str) -> None:
+    """Add a text and the pictures that are in it as data URIs."""
+    place = 0
+    for found in _PICTURE.finditer(text):
+        _add_words(pieces, text[place : found.start()])
+        pieces.append(_read_file("picture", found[1], found[2]))
+        place = found.end()
+    _add_words(pieces, text[place:])
+
+
+def _add_words(pieces: list[Piece], text: str) -> None:
     if text.strip():
         pieces.append(Text(text=text.strip("\n")))
 

@@ -95,9 +95,10 @@ class ImportPiece(models.Model):
 
 class ListedChat(models.Model):
     """A chat of the file, by its place there. `origin` is the program and its id for the chat, by
-    which it is recognised in another file. `losses` are numbers of what is left out (`Loss`).
-    `problem` says why it cannot be imported. `twin` is the chat that an earlier import made of it,
-    and `conversation` the one that this import made."""
+    which it is recognised in another file. `losses` are numbers of what is left out (`Loss`), and
+    of pictures and files that come along or do not (`name_count`). `problem` says why it cannot be
+    imported. `twin` is the chat that an earlier import made of it, and `conversation` the one that
+    this import made."""
 
     chat_import = models.ForeignKey(ChatImport, on_delete=models.CASCADE, related_name="chats")
     number = models.PositiveIntegerField()

@@ -1,8 +1,11 @@
-"""What an import leaves out or changes, in words."""
+"""What an import brings along, leaves out or changes, in words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 # By the values of `imports.values.Loss`, in the order in which pages say them.
@@ -49,9 +52,61 @@ _SENTENCES: dict[str, Callable[[int], str]] = {
 }
 
 
-def describe_losses(losses: Mapping[str, int]) -> list[str]:
+# Pictures and files that come along, and those that do not, by `imports.values.name_count`.
+_BROUGHT: dict[str, Callable[[int], str]] = {
+    "pictures": lambda count: ngettext("%(count)s picture", "%(count)s pictures", count),
+    "files": lambda count: ngettext("%(count)s file", "%(count)s files", count),
+}
+_LEFT_OUT: dict[str, Callable[[int], str]] = {
+    "pictures": lambda count: ngettext(
+        "%(count)s picture is left out: %(reason)s",
+        "%(count)s pictures are left out: %(reason)s",
+        count,
+    ),
+    "files": lambda count: ngettext(
+        "%(count)s file is left out: %(reason)s", "%(count)s files are left out: %(reason)s", count
+    ),
+}
+# By `imports.values.Reason`.
+_REASONS: dict[str, Callable[[], str]] = {
+    "missing": lambda: _("not in the export"),
+    "kind": lambda: _("of a kind that cannot be attached"),
+    "large": lambda: _("over the limit of %(most)s") % {"most": _size(settings.FILE_MAX_BYTES)},
+    "damaged": lambda: _("damaged"),
+    "unreadable": lambda: _("could not be read"),
+    "message": lambda: (
+        _("over the limit of a message, %(count)s files or %(most)s")
+        % {"count": settings.MESSAGE_MAX_FILES, "most": _size(settings.MESSAGE_MAX_BYTES)}
+    ),
+    "many": lambda: _("over the limit of an import, 10,000 files or 500 MB"),
+}
+
+
+def _size(size: int) -> str:
+    return filesizeformat(size).replace("\xa0", " ")
+
+
+def describe_brought(counts: Mapping[str, int]) -> list[str]:
+    """Return the numbers of pictures and files that come along."""
     return [
         sentence(count) % {"count": intcomma(count)}
-        for loss, sentence in _SENTENCES.items()
-        if (count := losses.get(loss, 0))
+        for what, sentence in _BROUGHT.items()
+        if (count := counts.get(f"{what}_brought", 0))
     ]
+
+
+def describe_losses(losses: Mapping[str, int]) -> list[str]:
+    return [*_describe_left_out(losses), *_describe_others(losses)]
+
+
+def _describe_left_out(losses: Mapping[str, int]) -> Iterator[str]:
+    for what, sentence in _LEFT_OUT.items():
+        for reason, explain in _REASONS.items():
+            if count := losses.get(f"{what}_{reason}", 0):
+                yield sentence(count) % {"count": intcomma(count), "reason": explain()}
+
+
+def _describe_others(losses: Mapping[str, int]) -> Iterator[str]:
+    for loss, sentence in _SENTENCES.items():
+        if count := losses.get(loss, 0):
+            yield sentence(count) % {"count": intcomma(count)}

@@ -17,7 +17,7 @@ from chatapp.imports import import_acts, storing
 from chatapp.imports.import_acts import MOST_SHOWN, ReceivedFile, find_open
 from chatapp.models import ChatImport, ListedChat, Member
 from chatapp.people.refused import Refused
-from chatapp.rendering.pages.imports import describe_losses
+from chatapp.rendering.pages.imports import describe_brought, describe_losses
 from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members
@@ -38,6 +38,7 @@ class ChatLine:
 
     chat: ListedChat
     problem: str
+    brought: list[str]
     losses: list[str]
 
 
@@ -182,6 +183,7 @@ def _build_preview(chat_import: ChatImport, page: int) -> dict[str, Any]:
         losses.update(each)
     return {
         "facts": facts,
+        "brought": describe_brought(losses),
         "losses": describe_losses(losses),
         "lines": [_build_line(each) for each in rows[start : start + CHATS_ON_A_PAGE]],
         "page": page,
@@ -193,6 +195,7 @@ def _build_line(chat: ListedChat) -> ChatLine:
     return ChatLine(
         chat=chat,
         problem=translate_stored(chat.problem),
+        brought=describe_brought(chat.losses),
         losses=describe_losses(chat.losses),
     )
 

@@ -25,7 +25,7 @@ def test_a_chat_of_chatgpt_keeps_versions_thinking_calls_and_dates(owner: Member
     chat = import_chat(
         owner, samples.to_zip({"conversations.json": samples.to_json(samples.CHATGPT)})
     )
-    picture = ("text", "[Picture, not imported]")
+    picture = ("text", "[Picture, not imported (not in the export)]")
     assert describe(chat) == [
         ("user", None, True, [picture, ("text", "How deep is this pond?")]),
         ("assistant", 0, False, [("text", "About a metre.")]),
@@ -79,7 +79,7 @@ def test_a_chat_of_claude_keeps_the_text_of_its_files(owner: Member) -> None:
             [
                 ("text", "Summarise the report."),
                 ("file", ""),
-                ("text", "[Picture, not imported: map.png]"),
+                ("text", "[Picture, not imported: map.png (not in the export)]"),
             ],
         ),
         (
@@ -123,7 +123,7 @@ def test_a_chat_of_librechat_is_read_as_a_list_and_as_a_tree(
 def test_a_chat_of_open_webui_has_thinking_and_calls_out_of_its_html(owner: Member) -> None:
     chat = import_chat(owner, samples.to_json(samples.OPEN_WEBUI))
     assert describe(chat) == [
-        ("user", None, True, [("text", "Which frogs?"), ("text", "[Picture, not imported]")]),
+        ("user", None, True, [("text", "Which frogs?"), ("file", "")]),
         (
             "assistant",
             0,
@@ -280,7 +280,7 @@ def test_a_newer_answer_of_open_webui_has_its_calls_by_name(owner: Member) -> No
     }
     chat = import_chat(owner, samples.to_json(source))
     described = describe(chat)
-    question = [("text", "Which frogs?\n\n[Picture, not imported]"), ("file", "")]
+    question = [("text", "Which frogs?"), ("file", ""), ("file", "")]
     assert described[0][3] == question
     assert described[1][3] == [
         ("reasoning", "Look."),

@@ -17,6 +17,7 @@ from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.imports import import_acts, jobs, storing
 from chatapp.imports.import_acts import ReceivedFile
+from chatapp.imports.packed_files import PackedFiles
 from chatapp.imports.reading import read_chats
 from chatapp.models import (
     Approval,
@@ -206,7 +207,7 @@ def test_a_long_import_goes_on_in_another_run(
 
 def test_chats_that_are_not_wanted_are_not_read_again(owner: Member) -> None:
     ready = read(owner, to_json(CHATGPT, CLAUDE, CHATGPT))
-    assert [each and each.number for each in read_chats(ready, {1})] == [1]
+    assert [each and each.number for each in read_chats(ready, PackedFiles(), {1})] == [1]
 
 
 # --- the log, undo and the file ------------------------------------------------------------------
