@@ -112,11 +112,14 @@ class FileIntake:
         self._begun = 0.0
         # Each of the next files would wait for it as well.
         self._is_storage_away = False
+        # Versions of a message have the same pictures, which share an object.
+        self._objects: dict[str, StoredObject | None] = {}
 
     def take_all(self, messages: Sequence[TreeMessage]) -> Found:
         """Return the files of a chat, or why they do not come along. One at a time is in
         memory."""
         self._begun = time.monotonic()
+        self._objects = {}
         return dict(self._iterate(messages))
 
     def _iterate(self, messages: Sequence[TreeMessage]) -> Iterator[tuple[Place, Outcome]]:
@@ -132,14 +135,15 @@ class FileIntake:
         text = make_storable(file.text)
         data = _cut_text(text)
         words, characters = text[:MAX_TEXT_CHARACTERS], len(text)
+        digest = hashlib.sha256(data).hexdigest()
         return BroughtFile(
             source=file,
             name=_clean_name(file.name) or "text.txt",
             size=len(data),
-            hash=hashlib.sha256(data).hexdigest(),
+            hash=digest,
             content=Content(media_type=TEXT, words=words, characters=characters),
             was_cut=len(data) < len(text.encode()),
-            stored=self._store(data),
+            stored=self._store(digest, data),
         )
 
     def _take(self, file: SourceFile, room: _MessageRoom) -> Outcome:
@@ -152,13 +156,14 @@ class FileIntake:
         except Refused:
             return Reason.UNREADABLE
         data = examined.upload.data
+        digest = hashlib.sha256(data).hexdigest()
         return BroughtFile(
             source=file,
             name=self._choose_name(file, examined.content.media_type),
             size=len(data),
-            hash=hashlib.sha256(data).hexdigest(),
+            hash=digest,
             content=examined.content,
-            stored=self._store(data),
+            stored=self._store(digest, data),
         )
 
     def _check_time(self, data: bytes) -> None:
@@ -173,9 +178,14 @@ class FileIntake:
             return f"{name}.{media_type.removeprefix('image/')}"
         return name or "file"
 
-    def _store(self, data: bytes) -> StoredObject | None:
+    def _store(self, digest: str, data: bytes) -> StoredObject | None:
         """Store the bytes outside the database, if the settings say so and the storage responds.
         Otherwise they stay in the database, and `manage.py move_files` moves them later."""
+        if digest not in self._objects:
+            self._objects[digest] = self._store_object(data)
+        return self._objects[digest]
+
+    def _store_object(self, data: bytes) -> StoredObject | None:
         # Before the row of a file refers to it, an object is kept for this time.
         is_late = time.monotonic() > self._begun + UNUSED_AFTER.total_seconds() / 2
         if self._is_storage_away or is_late:

@@ -63,16 +63,27 @@ class PackedFiles:
         """Return the bytes of a file of a kind that messages can have. Raises NotBrought."""
         if self._count >= MAX_FILES or self._size >= MAX_FILES_BYTES:
             raise NotBrought(Reason.MANY)
-        data = self.read_again(file)
-        self._count += 1
-        self._size += len(data)
+        data = self._load(file)
         if detect_kind(data) not in _KINDS[file.what]:
             raise NotBrought(Reason.KIND)
         return data
 
     def read_again(self, file: SourceFile) -> bytes:
-        """Return the bytes of a file that was read before. Raises NotBrought."""
-        data = _decode(file.encoded) if file.encoded else self._unpack(file)
+        """Return the bytes of a file that was read before, and that counts once for the limits.
+        Raises NotBrought."""
+        before = self._count, self._size
+        try:
+            return self._load(file)
+        finally:
+            self._count, self._size = before
+
+    def _load(self, file: SourceFile) -> bytes:
+        if file.encoded:
+            data = _decode(file.encoded)
+            self._count += 1
+            self._size += len(data)
+        else:
+            data = self._unpack(file)
         if not data:
             raise NotBrought(Reason.DAMAGED)
         return data
@@ -96,31 +107,29 @@ class PackedFiles:
         found = self._find(file)
         if found is None or self._archive is None:
             raise NotBrought(Reason.MISSING)
-        # One that says less than it has ends there, and its checksum is wrong.
+        # Zipfile reads no more than this: one that has more than it says has a wrong checksum.
         if found.file_size > settings.FILE_MAX_BYTES:
             raise NotBrought(Reason.LARGE)
         if found.compress_type not in _METHODS:
             raise NotBrought(Reason.DAMAGED)
+        self._count += 1
         try:
             with self._archive.open(found) as packed:
                 head = packed.read(HEAD_BYTES)
                 # Of a film or a page, no more than this is read.
                 if head and file.what == "picture" and detect_kind(head) != "picture":
                     raise NotBrought(Reason.KIND)
-                data = head + _read_rest(packed, settings.FILE_MAX_BYTES + 1 - len(head))
+                # What is damaged is unpacked too, so it counts.
+                self._size += found.file_size
+                data = head + _read_rest(packed)
         except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError, RuntimeError):
             raise NotBrought(Reason.DAMAGED) from None
-        if len(data) > settings.FILE_MAX_BYTES:
-            raise NotBrought(Reason.LARGE)
         return data
 
 
-def _read_rest(packed: IO[bytes], most: int) -> bytes:
-    blocks = []
-    while most > 0 and (block := packed.read(min(most, BLOCK_BYTES))):
-        blocks.append(block)
-        most -= len(block)
-    return b"".join(blocks)
+def _read_rest(packed: IO[bytes]) -> bytes:
+    """Return what is left of an entry, in steps that the reader of the archive allows."""
+    return b"".join(iter(lambda: packed.read(BLOCK_BYTES), b""))
 
 
 def _index(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo | None]:

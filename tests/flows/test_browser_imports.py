@@ -6,6 +6,7 @@ import json
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
+from tests.chatapp.imports.pictures import png
 from tests.chatapp.imports.samples import CHATGPT, CLAUDE, OPEN_WEBUI, to_json, to_zip
 from tests.wire.script import Answer
 
@@ -15,7 +16,12 @@ pytestmark = pytest.mark.long
 FILE: FilePayload = {
     "name": "export.zip",
     "mimeType": "application/zip",
-    "buffer": to_zip({"conversations.json": to_json(CHATGPT, CLAUDE, OPEN_WEBUI)}),
+    "buffer": to_zip(
+        {
+            "conversations.json": to_json(CHATGPT, CLAUDE, OPEN_WEBUI),
+            "file-AbCd-pond.png": png(side=240),
+        }
+    ),
 }
 
 
@@ -33,7 +39,9 @@ def test_chats_of_a_file_are_imported_and_taken_back(visit: Visit) -> None:
     tab.get_by_role("main").get_by_role("link", name="Import chats").click()
     choose(tab, FILE)
     expect(tab.get_by_role("heading", name="3 chats from ChatGPT")).to_be_visible()
+    expect(tab.get_by_text("come over: 2 pictures · 1 file")).to_be_visible()
     tab.get_by_text("What will not come over").click()
+    expect(tab.get_by_text("1 picture is left out: not in the export").first).to_be_visible()
     expect(tab.get_by_text("3 tool calls become text and cannot run again")).to_be_visible()
     tab.get_by_role("checkbox", name="Frogs").press("Space")
     button(tab, "Import selected").press("Enter")
@@ -41,6 +49,9 @@ def test_chats_of_a_file_are_imported_and_taken_back(visit: Visit) -> None:
 
     tab.get_by_role("main").get_by_role("link", name="Ponds").click()
     expect(tab.get_by_text("Imported from ChatGPT")).to_be_visible()
+    picture = tab.get_by_role("img", name="pond.png")
+    expect(picture).to_be_visible()
+    expect(picture).to_have_js_property("naturalWidth", 240)
     expect(tab.get_by_text("It is four metres deep.")).to_be_visible()
     button(tab, "Previous version").click()
     expect(tab.get_by_text("About a metre.")).to_be_visible()

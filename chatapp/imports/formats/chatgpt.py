@@ -29,6 +29,7 @@ from chatapp.imports.values import (
     SourceFile,
     Text,
     TextFile,
+    What,
 )
 
 NAME = "ChatGPT"
@@ -174,12 +175,13 @@ def _add_attachments(pieces: list[Piece], about: dict[str, Any]) -> list[Piece]:
     for each in read_objects(about.get("attachments")):
         name, keys = read_text(each.get("name")), find_ids(read_text(each.get("id")))
         kind = read_text(each.get("mime_type") or each.get("mimeType"))
+        what: What = "picture" if kind.startswith("image/") else "file"
+        # A picture without an id is one of the parts.
+        is_shown = bool(shown.intersection(keys)) or (what == "picture" and not keys)
         if text := read_text(each.get("extracted_content")):
             named.append(TextFile(name=name, text=text))
-        elif not kind.startswith("image/"):
-            named.append(SourceFile(what="file", name=name, keys=keys))
-        elif keys and not shown.intersection(keys):
-            named.append(SourceFile(what="picture", name=name, keys=keys))
+        elif not is_shown:
+            named.append(SourceFile(what=what, name=name, keys=keys))
     return named
 
 

@@ -67,13 +67,12 @@ _LEFT_OUT: dict[str, Callable[[int], str]] = {
         "%(count)s file is left out: %(reason)s", "%(count)s files are left out: %(reason)s", count
     ),
 }
-# By `imports.values.Reason`.
+# By `imports.values.Reason`, without the one that only the import itself finds out.
 _REASONS: dict[str, Callable[[], str]] = {
     "missing": lambda: _("not in the export"),
     "kind": lambda: _("of a kind that cannot be attached"),
     "large": lambda: _("over the limit of %(most)s") % {"most": _size(settings.FILE_MAX_BYTES)},
     "damaged": lambda: _("damaged"),
-    "unreadable": lambda: _("could not be read"),
     "message": lambda: (
         _("over the limit of a message, %(count)s files or %(most)s")
         % {"count": settings.MESSAGE_MAX_FILES, "most": _size(settings.MESSAGE_MAX_BYTES)}

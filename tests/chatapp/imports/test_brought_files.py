@@ -17,11 +17,13 @@ from django.utils import timezone
 
 from chatapp.accounts.personal_data import write_archive
 from chatapp.background import jobs as background_jobs
+from chatapp.context import file_storage
 from chatapp.context.file_storage import read_bytes
 from chatapp.conversations import chat_list, forks, intake
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.imports import brought_files, packed_files, storing
 from chatapp.models import Attachment, Conversation, File, ListedChat, Member, StoredObject, Turn
+from chatapp.providers.request import UserMessage
 from chatapp.server.database import in_database
 from chatapp.sharing import copies
 from tests import scripted
@@ -74,7 +76,7 @@ def one_picture(person: Member) -> Conversation:
 # --- formats -----------------------------------------------------------------------------------
 def test_the_zip_file_of_chatgpt_brings_its_pictures(owner: Member) -> None:
     listed = gpt_files(
-        {"id": "file-AbCd", "name": "My pond.png", "mime_type": "image/png"},
+        {"id": "file-AbCd", "name": "My pond.png"},
         {"id": "file_0000ef", "name": "frog.svg", "mime_type": "image/svg+xml"},
     )
     made = [
@@ -301,10 +303,19 @@ def test_files_are_stored_where_the_settings_say(folder: Path, owner: Member) ->
     assert list_files(chat) == [("pond.png", "image/png", png())]
 
 
+def test_the_same_picture_in_versions_of_a_message_is_stored_once(
+    folder: Path, owner: Member
+) -> None:
+    nodes = [gpt_node(each, None, "user", pictures.pointer(ONE)) for each in "ab"]
+    chat = import_chat(owner, gpt_zip(gpt_chat(*nodes), {"file-AbCd.png": png()}))
+    assert [each[2] for each in list_files(chat)] == [png(), png()]
+    assert len(objects(folder)) == 1
+
+
 def test_no_file_is_stored_while_a_transaction_is_open(
     folder: Path, owner: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = brought_files.store_bytes
+    store = file_storage.store_bytes
     was_open = []
 
     def watch(data: bytes) -> StoredObject | None:
@@ -385,7 +396,9 @@ async def test_the_model_receives_an_imported_picture(
     scripted.scenes.append(scripted.text("It froze."))
     turn = await wait_for_rest(runtime, await in_database(build))
     assert turn.state == Turn.State.DONE
-    (media,) = scripted.requests[-1].history[0].media
+    asked = scripted.requests[-1].history[0]
+    assert isinstance(asked, UserMessage)
+    (media,) = asked.media
     assert (media.name, media.media_type) == ("pond.png", "image/png")
 
 
@@ -460,6 +473,6 @@ def test_the_preview_says_what_comes_along_and_what_does_not(
     chat = gpt_with(ONE, "file-service://file-gone", "file-service://file-gone2")
     ready = read(owner, gpt_zip(chat, {"file-AbCd.png": png()}))
     page = " ".join(owner_client.get(f"/imports/{ready.pk}/").content.decode().split())
-    assert "Pictures and files that come along: 1 picture</p>" in page
+    assert "Pictures and files that come over: 1 picture</p>" in page
     assert "2 pictures are left out: not in the export" in page
     assert ListedChat.objects.get().losses == {"pictures_brought": 1, "pictures_missing": 2}

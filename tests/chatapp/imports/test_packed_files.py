@@ -130,6 +130,24 @@ def test_a_method_that_takes_as_much_memory_as_it_wants_is_not_used() -> None:
     assert get_reason(files, picture("file-AbCd")) == Reason.DAMAGED
 
 
+def test_what_was_read_of_a_damaged_file_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One damaged entry in very many messages would be unpacked for each of them."""
+    monkeypatch.setattr(packed_files, "MAX_FILES_BYTES", 10_000)
+    damaged = bytearray(pack({"file-AbCd.png": png() + bytes(10_000)}, zipfile.ZIP_STORED))
+    damaged[damaged.index(b"IDAT") + 8] ^= 0xFF
+    files = use(bytes(damaged))
+    assert get_reason(files, picture("file-AbCd")) == Reason.DAMAGED
+    assert get_reason(files, picture("file-AbCd")) == Reason.MANY
+
+
+def test_what_is_not_there_counts_for_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MAX_FILES", 1)
+    files = use(to_zip({"file-AbCd.png": png()}))
+    for _again in range(3):
+        assert get_reason(files, picture("file-gone")) == Reason.MISSING
+    assert files.read(picture("file-AbCd")) == files.read_again(picture("file-AbCd")) == png()
+
+
 def test_all_files_of_an_import_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_files, "MAX_FILES_BYTES", len(png()) + 1)
     files = use(to_zip({"file-AbCd.png": png()}))
