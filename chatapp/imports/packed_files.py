@@ -30,6 +30,11 @@ _KINDS: dict[What, tuple[str, ...]] = {
     "picture": ("picture",),
     "file": ("picture", "pdf", "package", "text"),
 }
+# Of names that are no UTF-8, zipfile raises a ValueError.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, OSError, RuntimeError, ValueError),
+)
 # Others take as much memory as the file asks for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -122,7 +127,7 @@ class PackedFiles:
                 # What is damaged is unpacked too, so it counts.
                 self._size += found.file_size
                 data = head + _read_rest(packed)
-        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError, RuntimeError):
+        except _DAMAGE:
             raise NotBrought(Reason.DAMAGED) from None
         return data
 

@@ -333,10 +333,21 @@ def test_a_storage_that_does_not_respond_loses_nothing(folder: Path, owner: Memb
     files = {"file-AbCd.png": png(), "file-B2.png": png(9)}
     chat = import_chat(owner, gpt_zip(gpt_with(ONE, "file-service://file-B2"), files))
     assert {bytes(each.data) for each in File.objects.all()} == {png(), png(9)}
+    assert StoredObject.objects.count() == 1  # the second picture did not wait for it again
     folder.unlink()
     call_command("move_files")
     assert sorted(path.read_bytes() for path in objects(folder)) == sorted([png(), png(9)])
     assert [each[2] for each in list_files(chat)] == [png(), png(9)]
+
+
+def test_an_object_is_not_old_enough_to_be_deleted_before_its_chat_is_stored(
+    folder: Path, owner: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task that deletes objects keeps those without a file for this time."""
+    monkeypatch.setattr(brought_files, "UNUSED_AFTER", timedelta(seconds=-1))
+    chat = one_picture(owner)
+    assert objects(folder) == []
+    assert list_files(chat) == [("pond.png", "image/png", png())]
 
 
 def test_the_objects_of_a_chat_that_was_not_stored_are_deleted(

@@ -87,6 +87,20 @@ def test_a_page_that_is_named_as_a_picture_is_none() -> None:
     assert get_reason(files, SourceFile(what="picture", encoded=data_uri(PAGE))) == Reason.KIND
 
 
+def test_films_leave_room_for_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MAX_FILES_BYTES", 10_000)
+    files = use(to_zip({"file-Film.mp4": b"\0\0\0 ftypisom" + bytes(9_990), "file-AbCd": png()}))
+    for _again in range(3):
+        assert get_reason(files, picture("file-Film")) == Reason.KIND
+    assert files.read(picture("file-AbCd")) == png()
+
+
+def test_a_name_that_is_no_text_is_damage() -> None:
+    packed = bytearray(to_zip({"file-AbCd-ü.png": png()}))
+    packed[packed.index("ü".encode())] = 0xFF
+    assert get_reason(use(bytes(packed)), picture("file-AbCd")) == Reason.DAMAGED
+
+
 def test_a_bomb_is_not_unpacked(settings: Any) -> None:
     settings.FILE_MAX_BYTES = 100_000
     files = use(to_zip({"file-AbCd.png": png() + bytes(50_000_000)}))
