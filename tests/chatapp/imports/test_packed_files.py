@@ -159,7 +159,16 @@ def test_what_is_not_there_counts_for_no_limit(monkeypatch: pytest.MonkeyPatch) 
     files = use(to_zip({"file-AbCd.png": png()}))
     for _again in range(3):
         assert get_reason(files, picture("file-gone")) == Reason.MISSING
-    assert files.read(picture("file-AbCd")) == files.read_again(picture("file-AbCd")) == png()
+    assert files.read(picture("file-AbCd")) == png()
+
+
+def test_a_file_that_is_read_again_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MAX_FILES", 2)
+    files = use(to_zip({"file-AbCd.png": png()}))
+    one, other = picture("file-AbCd"), SourceFile(what="picture", encoded=data_uri(png()))
+    assert files.read(one) == files.read_again(one) == files.read_again(other) == png()
+    assert files.read(other) == png()
+    assert get_reason(files, one) == Reason.MANY
 
 
 def test_all_files_of_an_import_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
