@@ -162,7 +162,7 @@ def read_answer_text(turn: Turn) -> str:
 
 def _list_texts(turn: Turn) -> list[Part]:
     """Return the texts of this answer without those that were interrupted and repeated."""
-    left_behind = list_abandoned_steps(turn)
+    left_behind = list_abandoned_steps(turn.conversation_id)
     texts = Part.objects.filter(message_id=turn.answer_id, kind=Part.Kind.TEXT)
     return [
         part

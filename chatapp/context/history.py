@@ -50,7 +50,7 @@ def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
     path = _find_path(turn, messages)
     parts = _load_parts(turn, path if len(path) < len(messages) else ())
     has_abandoned = any(has_interrupted for *_, has_interrupted in messages)
-    left_behind = list_abandoned_steps(turn) if has_abandoned else set()
+    left_behind = list_abandoned_steps(turn.conversation_id) if has_abandoned else set()
     told = {
         message_id: [
             part for part in parts[message_id] if (message_id, part.step) not in left_behind
@@ -64,10 +64,10 @@ def build_history(turn: Turn) -> tuple[HistoryItem, ...]:
     return tuple(items)
 
 
-def list_abandoned_steps(turn: Turn) -> set[tuple[uuid.UUID, int]]:
-    """Return the answers and steps that were interrupted and repeated: the model says their
-    content again."""
-    return set(_list_abandoned(turn.conversation_id))
+def list_abandoned_steps(conversation_id: uuid.UUID) -> set[tuple[uuid.UUID, int]]:
+    """Return the answers and steps of a chat that were interrupted and repeated: the model says
+    their content again."""
+    return set(_list_abandoned(conversation_id))
 
 
 @compiled

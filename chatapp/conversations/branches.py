@@ -21,8 +21,8 @@ def hide_branch(message: Message, *, with_message: bool) -> Entry:
     """Hide what follows this message, or with it the message itself, for another version that the
     caller stores next. Return the entry that goes before those of that version. Raises Refused.
 
-    Called inside a transaction that has locked the latest turn. Like everywhere, the conversation
-    is locked before its messages.
+    Called inside a transaction that has locked the latest turn, if there is one. Like everywhere,
+    the conversation is locked before its messages.
     """
     journal.lock_conversation(message.conversation_id)
     shown = Message.objects.filter(conversation=message.conversation_id, is_shown=True)

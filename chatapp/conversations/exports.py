@@ -12,6 +12,7 @@ from django.utils import timezone
 from chatapp.context.projects import find_project_of
 from chatapp.live.page_view import CALL_RELATIONS
 from chatapp.models import Conversation, Member, Message, Part, Turn
+from chatapp.models.turns.turn import is_of_program
 from chatapp.rendering.exports.values import (
     ExportedChat,
     ExportedMessage,
@@ -112,17 +113,15 @@ def _describe_parts(
 def _build_message(
     message: Message, turn: Turn | None, asked: Turn | None, parts: tuple[ExportedPart, ...]
 ) -> ExportedMessage:
-    """`turn` is the one of this answer, `asked` one of this question. A question without a turn
-    is a copy in a fork, and elsewhere belongs to the history that a program sent."""
+    """`turn` is the one of this answer, `asked` one of this question."""
     is_question = message.role == Message.Role.USER
-    is_fork = message.conversation.has_copies
     return ExportedMessage(
         id=message.pk,
         parent=message.parent_id,
         is_shown=message.is_shown,
         role="user" if is_question else "assistant",
         created_at=message.created_at,
-        is_of_program=is_question and (asked.is_of_program if asked else not is_fork),
+        is_of_program=is_question and is_of_program(asked, message.conversation),
         instructions=asked.instructions if asked else "",
         turn=turn,
         parts=parts,

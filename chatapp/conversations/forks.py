@@ -29,6 +29,7 @@ from chatapp.models import (
     Turn,
 )
 from chatapp.models.conversations.copied_call import CopiedCall
+from chatapp.models.turns.turn import is_of_program
 from chatapp.people.refused import Refused
 from chatapp.rendering.call_values import describe_service, get_title
 from chatapp.tools.taint import find_taint_of_chats
@@ -46,34 +47,34 @@ COPIED_KINDS = (
 TITLE_CHARACTERS = 80
 
 
-def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Turn:
-    """Return the turn with this answer in this chat of this person, or raise 404."""
+def find_answer(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Message:
+    """Return this answer in this chat of this person, or raise 404. It may be a copy itself."""
     conversation = Conversation.of(person, conversation_id)
-    turns = Turn.objects.filter(conversation=conversation, answer=message_id)
-    turn = turns.select_related("answer").first()
-    if turn is None or turn.is_of_program:
+    answers = conversation.messages.filter(pk=message_id, role=Message.Role.ASSISTANT)
+    answer = answers.select_related("turn_answered").first()
+    if answer is None or is_of_program(getattr(answer, "turn_answered", None), conversation):
         raise Http404("No such answer.")
-    turn.conversation = turn.answer.conversation = conversation
-    return turn
+    answer.conversation = conversation
+    return answer
 
 
-def fork_chat(turn: Turn) -> Conversation:
-    """Return a new chat with copies of the messages up to the answer of this turn, and with the
-    model, its parameters, the mode, the tools, the instructions, the assistant and the project of
-    its chat. Raises Refused.
+def fork_chat(answer: Message) -> Conversation:
+    """Return a new chat with copies of the messages up to this answer, and with the model, its
+    parameters, the mode, the tools, the instructions, the assistant and the project of its chat.
+    Raises Refused.
 
     Consents that count only in the old chat do not count in the new one.
     """
-    source = turn.conversation
+    source = answer.conversation
     with transaction.atomic():
         intake.refuse_while_live(intake.lock_latest(source))
-        messages = list_messages_up_to(turn.answer)
+        messages = list_messages_up_to(answer)
         if has_messages_of_programs(messages):
             sentence = _("This chat has messages from a program or an app, so it cannot be forked.")
             raise Refused(sentence, 409)
-        fork = _create_fork(turn, len(messages))
+        fork = _create_fork(answer, len(messages))
         copies = copy_messages(messages, fork)
-        _copy_parts(turn, copies)
+        _copy_parts(source, copies)
         _copy_switches(source, fork)
         intake.log_first_mode(fork)
     return fork
@@ -95,22 +96,19 @@ def has_messages_of_programs(messages: list[Message]) -> bool:
     messages would look like the person's own in a copy."""
     turns = Turn.objects.filter(answer__in=messages)
     answered = {each.answer_id: each for each in turns}
-    is_fork = messages[0].conversation.has_copies
+    conversation = messages[0].conversation
     return any(
-        turn.is_of_program if (turn := answered.get(each.pk)) is not None else not is_fork
+        is_of_program(answered.get(each.pk), conversation)
         for each in messages
         if each.role == Message.Role.ASSISTANT
     )
 
 
-def _create_fork(turn: Turn, length: int) -> Conversation:
-    source = turn.conversation
-    title = source.title
-    if source.forked_from is None:
-        title = _("Fork of %(title)s") % {"title": source.title}
+def _create_fork(answer: Message, length: int) -> Conversation:
+    source = answer.conversation
     return Conversation.objects.create(
         owner=source.owner,
-        title=title[:TITLE_CHARACTERS],
+        title=_choose_title(source),
         model=source.model,
         mode=source.mode,
         uses_tools=source.uses_tools,
@@ -122,12 +120,20 @@ def _create_fork(turn: Turn, length: int) -> Conversation:
         project_id=source.project_id,
         is_temporary=source.is_temporary,
         read_at=timezone.now(),
-        forked_from=turn.answer_id,
+        forked_from=answer.pk,
         tainted_by=find_taint_of_chats([source.pk]),
         is_shared_copy=source.is_shared_copy,
         imported_from=source.imported_from,
         last_seq=length,
     )
+
+
+def _choose_title(source: Conversation) -> str:
+    """Return the title of a fork. A fork of a fork has the same one, unless its person gave it
+    another."""
+    title = _("Fork of %(title)s")
+    is_named_so = source.title.startswith(title % {"title": ""})
+    return (source.title if is_named_so else title % {"title": source.title})[:TITLE_CHARACTERS]
 
 
 def copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUID, Message]:
@@ -151,8 +157,8 @@ def copy_messages(messages: list[Message], fork: Conversation) -> dict[uuid.UUID
     return copies
 
 
-def _copy_parts(turn: Turn, copies: dict[uuid.UUID, Message]) -> None:
-    left_behind = list_abandoned_steps(turn)
+def _copy_parts(source: Conversation, copies: dict[uuid.UUID, Message]) -> None:
+    left_behind = list_abandoned_steps(source.pk)
     rows = Part.objects.filter(message__in=copies, kind__in=COPIED_KINDS).select_related(
         *(f"tool_call__{each}" for each in ("turn", "service", "definition", "approval", "review"))
     )

@@ -261,8 +261,9 @@ def _queue_version(
 
 
 def _find_services(question: Message) -> list[str] | None:
-    """Return the services that the first answer to a message was limited to, or None."""
-    return question.turns_asked.order_by("created_at").values_list("services", flat=True)[0]
+    """Return the services that the first answer to a message was limited to, or None. A copied
+    message has no such limit."""
+    return question.turns_asked.order_by("created_at").values_list("services", flat=True).first()
 
 
 def _queue(turn: Turn, entries: list[Entry]) -> Turn:
@@ -298,7 +299,7 @@ def _use_again(conversation: Conversation, model: str, why: str = "") -> uuid.UU
         # back into the list.
         rows = Conversation.objects.filter(pk=conversation.pk)
         rows.update(model=model, token=None, archived_at=None)
-    if latest is None:  # all messages came from a program
+    if latest is None:  # all messages are copies, or came from a program
         messages = conversation.messages.filter(is_shown=True).order_by("created_seq")
         return messages.values_list("pk", flat=True).last()
     # A live turn is the latest, as no other begins before it is over.
@@ -312,12 +313,30 @@ def _use_again(conversation: Conversation, model: str, why: str = "") -> uuid.UU
 def lock_latest(conversation: Conversation) -> Turn | None:
     """Lock the latest turn on the branch that is shown until the caller's commit and return it, so
     that what a person does to a chat happens one after another. Like everywhere, the turn is locked
-    before the conversation."""
-    latest = _lock_latest.first(conversation.pk)
-    # Another version may have been shown while this waited for the lock.
-    while latest is not None and latest.conversation.branched_seq and not is_shown(latest):
+    before the conversation. If all messages of that branch are copies, there is no turn, and the
+    conversation is locked instead."""
+    while True:
         latest = _lock_latest.first(conversation.pk)
-    return latest
+        if latest is None:
+            if _lock_without_turns(conversation.pk):
+                return None
+        # Another version may have been shown while this waited for the lock.
+        elif not latest.conversation.branched_seq or is_shown(latest):
+            return latest
+
+
+def _lock_without_turns(conversation_id: uuid.UUID) -> bool:
+    """Lock the conversation, unless its branch has a turn now: that is locked first."""
+    with transaction.atomic():
+        journal.lock_conversation(conversation_id)
+        has_turn = _filter_shown(conversation_id).exists()
+        # Gives up the lock again.
+        transaction.set_rollback(has_turn)
+    return not has_turn
+
+
+def _filter_shown(conversation_id: uuid.UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(conversation=conversation_id, answer__is_shown=True)
 
 
 def is_shown(turn: Turn) -> bool:
@@ -327,9 +346,7 @@ def is_shown(turn: Turn) -> bool:
 
 @compiled
 def _lock_latest(conversation_id: uuid.UUID) -> QuerySet[Turn]:
-    turns = Turn.objects.select_for_update(of=("self",)).filter(
-        conversation=conversation_id, answer__is_shown=True
-    )
+    turns = _filter_shown(conversation_id).select_for_update(of=("self",))
     return turns.select_related("conversation").order_by("-created_at")[:1]
 
 

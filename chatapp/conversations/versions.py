@@ -7,20 +7,21 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 
 from chatapp.models import Conversation, Member, Message, ToolCall, Turn
+from chatapp.models.turns.turn import is_of_program
 from chatapp.people.refused import Refused
 
 from . import branches, intake
 
 
 def find_message(person: Member, conversation_id: uuid.UUID, message_id: uuid.UUID) -> Message:
-    """Return a message that this person wrote in this chat of theirs, or raise 404."""
+    """Return a message that this person wrote in this chat of theirs, or that was copied into it,
+    or raise 404."""
     conversation = Conversation.of(person, conversation_id)
-    turns = Turn.objects.filter(conversation=conversation, question=message_id)
-    turn = turns.select_related("question").first()
-    if turn is None or turn.is_of_program:
+    asked = conversation.messages.filter(pk=message_id, role=Message.Role.USER).first()
+    if asked is None or is_of_program(asked.turns_asked.first(), conversation):
         raise Http404("No such message.")
-    turn.question.conversation = conversation
-    return turn.question
+    asked.conversation = conversation
+    return asked
 
 
 def count_sent_calls(message: Message) -> int:
@@ -72,7 +73,7 @@ def show_version(conversation: Conversation, message_id: uuid.UUID) -> None:
     with transaction.atomic():
         latest = intake.lock_latest(conversation)
         intake.refuse_while_live(latest)
-        # Imported messages have no turns.
+        # Copied messages have no turns.
         turn_id = latest.pk if latest is not None else None
         try:
             branches.show_branch(conversation, message_id, turn_id)

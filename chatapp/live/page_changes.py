@@ -146,7 +146,7 @@ def render_changes(event: Event, turns: CurrentTurns) -> list[Op]:
     message = uuid.UUID(event.data["message"])
     match event.kind:
         case Kind.MESSAGE:
-            return _render_message(message, turns)
+            return _render_message(event, message, turns)
         case Kind.TOOL_CALL:
             return _render_call_change(event, message, turns)
         case Kind.PLAN:
@@ -168,14 +168,15 @@ def _render_thread(view: ConversationView) -> Op:
     return "o", page_values.THREAD_ID, fragments.render_thread(view)
 
 
-def _render_message(message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
+def _render_message(event: Event, message: uuid.UUID, turns: CurrentTurns) -> list[Op]:
     """Render the whole message of a person, or an empty answer, whose events follow."""
     turn = turns.find_of_message(message)
     if turn is not None and turn.answer_id == message:
         facts = turns.load_facts(turn)
         view = MessageView(id=message, role="assistant", turn=turn, facts=facts)
     else:
-        view = load_person_message(message, turn)
+        chat = turn.conversation if turn else Conversation.objects.get(pk=event.conversation_id)
+        view = load_person_message(message, turn, chat)
     return [("a", page_values.THREAD_ID, fragments.render_message(view))]
 
 

@@ -7,7 +7,7 @@ It is read in one snapshot, so that the page matches the number of its last fram
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -50,6 +50,7 @@ from chatapp.models import (
 )
 from chatapp.models.conversations.copied_call import CopiedCall
 from chatapp.models.conversations.message_tree import find_branch
+from chatapp.models.turns.turn import is_of_program
 from chatapp.rendering.markdown.stream import render_markdown
 from chatapp.rendering.page_values import (
     CallFacts,
@@ -246,8 +247,10 @@ def _build_view(
         versions=versions,
         asked=_load_turns_asked(messages, turns),
         open_parts=fold(live) if live else [],
-        is_fork=conversation.has_copies,
+        conversation=conversation,
     )
+    if conversation.has_copies:
+        loaded = replace(loaded, answerable=_find_answerable(messages, loaded.asked))
     by_message: dict[uuid.UUID, list[Part]] = defaultdict(list)
     for part in parts:
         by_message[part.message_id].append(part)
@@ -261,15 +264,16 @@ def _build_view(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartFacts:
     """What is loaded for all messages of a part at once: figures by turn, facts by call, places
-    among versions by message, a turn of each question by its message. The messages of a fork that
-    have no turn are copies."""
+    among versions by message, a turn of each question by its message, and `answerable` as
+    `_find_answerable` returns it."""
 
     figures: dict[uuid.UUID, Figures]
     calls: dict[uuid.UUID, CallFacts]
     versions: dict[uuid.UUID, Version]
     asked: dict[uuid.UUID, Turn]
     open_parts: list[OpenPart]
-    is_fork: bool
+    conversation: Conversation
+    answerable: Mapping[uuid.UUID, uuid.UUID] = field(default_factory=dict)
 
 
 def _get_turn(message: Message) -> Turn | None:
@@ -288,16 +292,39 @@ def _load_turns_asked(messages: list[Message], turns: list[Turn]) -> dict[uuid.U
     return asked
 
 
-def _add_asker(view: MessageView, turn: Turn | None) -> MessageView:
-    """Add who asked. A question that no turn answers belongs to the history that a program sent."""
-    if turn is None:
-        return replace(view, is_of_program=True)
+def _find_answerable(
+    messages: list[Message], asked: Mapping[uuid.UUID, Turn]
+) -> dict[uuid.UUID, uuid.UUID]:
+    """Return for each copied answer the message that the model can answer again, and the same for
+    each copied message that has no answer yet. An import may have answers to nothing."""
+    copied = [each for each in messages if _get_turn(each) is None and each.pk not in asked]
+    answers = {m.pk: m.parent_id for m in copied if m.role == Message.Role.ASSISTANT}
+    alone = {m.pk for m in copied if m.role == Message.Role.USER} - set(answers.values())
+    roles = {message.pk: message.role for message in messages}
+    # Only for the first message of a part, and for one that nothing in the part answers.
+    elsewhere = {pk for pk in answers.values() if pk is not None and pk not in roles}
+    if elsewhere:
+        roles |= dict(Message.objects.filter(pk__in=elsewhere).values_list("pk", "role"))
+    if alone:
+        answered = Message.objects.filter(parent__in=alone, role=Message.Role.ASSISTANT)
+        alone -= set(answered.values_list("parent", flat=True))
+    found = {
+        answer: question
+        for answer, question in answers.items()
+        if question is not None and roles[question] == Message.Role.USER
+    }
+    return found | {pk: pk for pk in alone}
+
+
+def _add_asker(view: MessageView, turn: Turn | None, conversation: Conversation) -> MessageView:
+    """Add who asked, and whether the person can send another version."""
+    was_program = is_of_program(turn, conversation)
     return replace(
         view,
-        conversation_id=turn.conversation_id,
-        is_of_program=turn.is_of_program,
-        may_edit=not turn.is_of_program,
-        instructions=turn.instructions,
+        conversation_id=conversation.pk,
+        is_of_program=was_program,
+        may_edit=not was_program,
+        instructions=turn.instructions if turn is not None else "",
     )
 
 
@@ -334,12 +361,13 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
             touched_seq=message.touched_seq,
             version=loaded.versions.get(message.pk),
         )
-        turn = loaded.asked.get(message.pk)
-        if turn is None and loaded.is_fork:
-            return replace(question, is_copied=True, conversation_id=message.conversation_id)
         # Each of its turns was asked by the same person or program.
-        asked = _add_asker(question, turn)
-        return replace(asked, may_edit=asked.may_edit and message.is_shown)
+        asked = _add_asker(question, loaded.asked.get(message.pk), loaded.conversation)
+        return replace(
+            asked,
+            may_edit=asked.may_edit and message.is_shown,
+            answers_to=loaded.answerable.get(message.pk),
+        )
     turn = _get_turn(message)
     views = [view for part in parts if (view := build_part_view(part, loaded.calls)) is not None]
     has_text = any(part.kind == Part.Kind.TEXT and part.text for part in parts)
@@ -350,7 +378,8 @@ def _build_message_view(message: Message, parts: list[Part], loaded: _PartFacts)
         role="assistant",
         conversation_id=message.conversation_id,
         parts=tuple(views),
-        is_copied=turn is None and loaded.is_fork,
+        is_copied=turn is None and loaded.conversation.has_copies,
+        answers_to=loaded.answerable.get(message.pk),
         version=loaded.versions.get(message.pk) if turn is None else None,
         turn=turn,
         facts=_load_facts(turn, message, has_text, loaded) if turn else None,
@@ -365,8 +394,10 @@ def _load_facts(turn: Turn, answer: Message, has_text: bool, loaded: _PartFacts)
     return replace(facts, version=version, feedback=get_feedback(answer))
 
 
-def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView:
-    """Return one message of a person as it was sent. `turn`: the one that answers it."""
+def load_person_message(
+    message_id: uuid.UUID, turn: Turn | None, conversation: Conversation
+) -> MessageView:
+    """Return one message of a person as it was sent. `turn`: one that answers it."""
     parts = _load_sent_parts(message_id)
     words = [part.text for part in parts if part.kind == Part.Kind.TEXT]
     view = MessageView(
@@ -374,9 +405,9 @@ def load_person_message(message_id: uuid.UUID, turn: Turn | None) -> MessageView
         role="user",
         text="\n\n".join(words),
         attachments=get_attachments(parts),
-        version=load_version(turn.conversation, message_id) if turn else None,
+        version=load_version(conversation, message_id),
     )
-    return _add_asker(view, turn)
+    return _add_asker(view, turn, conversation)
 
 
 @compiled

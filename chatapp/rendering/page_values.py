@@ -240,7 +240,9 @@ class MessageView:
 
     `is_of_program` says that a program or an app wrote the message; `instructions` are those of
     the program. `may_edit`: the person can send another version; `version` is set if there are
-    some already. `is_copied`: it was copied from the chat that this one was forked from.
+    some already. `is_copied`: the answer was copied from another chat or program. Copied messages
+    have no turn, so `answers_to` is the message that the model can answer again, or for the first
+    time.
     `created_seq` and `touched_seq` are the frames that created and last changed it.
     """
 
@@ -253,6 +255,7 @@ class MessageView:
     conversation_id: uuid.UUID | None = None
     may_edit: bool = False
     is_copied: bool = False
+    answers_to: uuid.UUID | None = None
     version: Version | None = None
     parts: tuple[PartView, ...] = ()
     turn: Turn | None = None

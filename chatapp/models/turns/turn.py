@@ -180,6 +180,12 @@ class Turn(models.Model):
         return self.state not in (self.State.QUEUED, self.State.RUNNING)
 
 
+def is_of_program(turn: Turn | None, conversation: Conversation) -> bool:
+    """Return whether a program or an app wrote the question of this turn. A message without a turn
+    is a copy in a chat that has them, and elsewhere belongs to the history that a program sent."""
+    return turn.is_of_program if turn is not None else not conversation.has_copies
+
+
 class Step(models.Model):
     """One model call. While it is `calling`, its text is in the journal; afterwards in the parts.
 

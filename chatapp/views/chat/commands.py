@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chatapp.models import Conversation, Member
+from chatapp.models import Conversation, Member, Message
 from chatapp.models.conversations.search_index import split_words
 from chatapp.rendering.highlights import mark_words
 
@@ -92,7 +92,7 @@ def list_presses(chat: Conversation | None, *, has_box: bool) -> Iterator[Entry]
         last = chat.turns.order_by("-created_at").first()
         if last is not None and last.is_live:
             yield Entry(label=_("Stop the answer"), press=".stop", icon="stop", keys="Esc")
-        elif last is not None and last.state == last.State.DONE:
+        elif last.state == last.State.DONE if last is not None else _ends_with_copy(chat):
             press = "#thread > :last-child .regenerate"
             yield Entry(label=_("Regenerate the last answer"), press=press, icon="again")
     if has_box:
@@ -100,6 +100,13 @@ def list_presses(chat: Conversation | None, *, has_box: bool) -> Iterator[Entry]
         yield Entry(label=_("Add files or resources"), press=".composer .add", icon="clip")
     label = _("Hide or show the list of chats")
     yield Entry(label=label, press=".hide-sidebar input", icon="panel", keys="Ctrl B")
+
+
+def _ends_with_copy(chat: Conversation) -> bool:
+    """Return whether the last message that a chat shows is a copied answer."""
+    shown = chat.messages.filter(is_shown=True).order_by("-created_seq")
+    last = shown.first() if chat.has_copies else None
+    return last is not None and last.role == Message.Role.ASSISTANT
 
 
 def list_themes(person: Member) -> Iterator[Entry]:

@@ -21,12 +21,12 @@ from .uploads import keep_files
 def fork(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UUID) -> HttpResponse:
     """Copy the chat up to this answer and open the copy. Without JavaScript, what is in the message
     box goes along, because the page that had it is replaced."""
-    turn = forks.find_answer(request.user, conversation_id, message_id)
+    answer = forks.find_answer(request.user, conversation_id, message_id)
     kept, problem = ([], None) if request.htmx else keep_files(request)
     try:
-        made = forks.fork_chat(turn)
+        made = forks.fork_chat(answer)
     except Refused as refused:
-        return render_refusal(request, turn.conversation, refused, kept)
+        return render_refusal(request, answer.conversation, refused, kept)
     address = reverse("conversation", args=[made.pk])
     if request.htmx:
         return HttpResponseClientRedirect(address)

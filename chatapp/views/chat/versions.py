@@ -16,6 +16,7 @@ from chatapp.forms import EditForm
 from chatapp.live.page_view import load_person_message
 from chatapp.models import Conversation, Message
 from chatapp.people.refused import Refused
+from chatapp.providers.access.model_choice import find_default_model
 from chatapp.views.access import MemberRequest, for_members
 
 from .conversations import build_sidebar_context
@@ -34,7 +35,7 @@ def edit(request: MemberRequest, conversation_id: uuid.UUID, message_id: uuid.UU
     try:
         if not form.is_valid():
             raise Refused(intake.NOT_VALID)
-        model = request.POST.get("model") or message.conversation.model
+        model = _read_model(request, message)
         versions.edit_message(request.user, message, model=model, **form.cleaned_data)
     except Refused as refused:
         text, client_id = form.data.get("text", ""), form.data.get("client_id", "")
@@ -54,12 +55,19 @@ def answer_again(
 ) -> HttpResponse:
     """Ask for another answer to a message. The message box keeps its content."""
     message = versions.find_message(request.user, conversation_id, message_id)
-    model = request.POST.get("model") or message.conversation.model
+    model = _read_model(request, message)
     return perform(
         request,
         message.conversation,
         lambda: versions.answer_again(request.user, message, model),
     )
+
+
+def _read_model(request: MemberRequest, message: Message) -> str:
+    """Return the model that is chosen on the page, or that of the chat. An imported chat has none
+    before its person goes on."""
+    chosen = request.POST.get("model") or message.conversation.model
+    return chosen or find_default_model(request.user)
 
 
 @for_members("POST")
@@ -78,8 +86,7 @@ def show(request: MemberRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 def _render_message(request: MemberRequest, message: Message) -> HttpResponse:
-    turn = message.turns_asked.select_related("conversation").first()
-    view = load_person_message(message.pk, turn)
+    view = load_person_message(message.pk, message.turns_asked.first(), message.conversation)
     return render(request, "chat/_said.html", {"view": view, "is_back": True})
 
 

@@ -95,7 +95,7 @@ def test_forks_and_duplicates_carry_them_and_the_start_of_a_chat_is_as_shown(
     assert saved.version != version
     turn = rows.turn(owner, "done")
     chat_list.set_parameters(turn.conversation, 0.25, 300)
-    fork = forks.fork_chat(turn)
+    fork = forks.fork_chat(turn.answer)
     assert (fork.temperature, fork.output_tokens) == (0.25, 300)
 
 

@@ -171,7 +171,7 @@ def test_a_reader_makes_so_many_copies_a_minute(
 def test_the_owner_gets_an_ordinary_fork(source: Turn, tools: SharedLink.Tools) -> None:
     made = copies.continue_chat(share(source.conversation, tools), source.conversation.owner)
     assert (made.is_shared_copy, made.tainted_by) == (False, "")
-    fork = forks.fork_chat(source)
+    fork = forks.fork_chat(source.answer)
     assert find_taint_of_chats([made.pk]) == find_taint_of_chats([fork.pk]) == ""
     Service.objects.update(is_open=True)
     assert find_taint_of_chats([made.pk]) == find_taint_of_chats([fork.pk]) == "notebook"

@@ -162,7 +162,7 @@ def test_a_fork_of_a_withheld_call_shows_no_reason(
     """`is_old`: the fork was made before copied calls said that a result is withheld."""
     turn = rows.turn(owner, "done", text="Canary-question")
     add_withheld_call(turn, admin)
-    fork = forks.fork_chat(turn)
+    fork = forks.fork_chat(turn.answer)
     part = Part.objects.get(message__conversation=fork, kind="copied_call")
     assert part.copied_call is not None and part.copied_call["is_withheld"]
     assert "Canary-review" in part.copied_call["outcome"]

@@ -390,7 +390,7 @@ def test_text_that_looks_like_a_fold_stays_text(owner_client: Client, owner: Mem
 def test_a_fork_has_the_calls_of_its_first_chat(
     owner_client: Client, turn: Turn, kind: str
 ) -> None:
-    fork = forks.fork_chat(turn)
+    fork = forks.fork_chat(turn.answer)
     written = fetch(owner_client, fork, kind).content.decode()
     assert "notebook_delete_note" in written and "Roses" in written and SECRET not in written
     assert "Message from a program" not in written and '"is_of_program": true' not in written
