@@ -12,7 +12,8 @@ from django.utils import timezone
 from chatapp.admin.activity.conversations import describe_part
 from chatapp.context import attachments
 from chatapp.context.unsupported_media import _was_told_before
-from chatapp.conversations import chat_list, forks, intake, uploads
+from chatapp.conversations import chat_list, forks, intake, uploads, versions
+from chatapp.conversations.forks import list_messages_up_to
 from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.page_view import open_conversation
@@ -41,10 +42,14 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from chatapp.server.database import in_database
+from chatapp.sharing import copies
 from chatapp.tools.taint import find_taint_of_chats
 from mcpconfig.models import Service
 from mcpconfig.values.results import ResourceContents, ResourcePart
 from tests import scripted
+from tests.chatapp.imports.acts import import_chat
+from tests.chatapp.imports.samples import CHATGPT, to_json
+from tests.chatapp.sharing.acts import share
 from tests.chatapp.tools.core import core_calls
 from tests.conftest import signed_in
 from tests.scripted import calls, text
@@ -182,6 +187,107 @@ def test_the_title_of_a_fork_is_never_too_long_and_is_kept_by_its_own_forks(owne
     again = fork(asked)
     assert again.title == made.title
     assert read_copies(again) == ["x" * 80, "", "Go on", ""]
+
+
+# --- forks of copies -------------------------------------------------------------------------
+def fork_copy(chat: Conversation, place: int) -> Conversation:
+    """Fork a chat at the copied answer at this place of the branch that is shown."""
+    answer = chat.messages.filter(is_shown=True).order_by("created_seq")[place]
+    assert not Turn.objects.filter(answer=answer).exists()
+    return forks.fork_chat(forks.find_answer(chat.owner, chat.pk, answer.pk))
+
+
+def test_a_fork_of_a_fork_has_the_copies_up_to_its_answer(owner: Member) -> None:
+    turns = rows.turns_of_chat(owner, 3, calls=1)
+    values = {"tainted_by": "wiki", "model": "demo:other", "mode": "plan"}
+    first = fork(turns[2])
+    Conversation.objects.filter(pk=first.pk).update(**values)
+    first.refresh_from_db()
+    again = fork_copy(first, 3)
+
+    assert read_copies(again) == ["Question 0.", "Answer 0.", "Question 1.", "Answer 1."]
+    assert {name: getattr(again, name) for name in values} == values
+    answer = first.messages.get(parts__text="Answer 1.")
+    assert (again.forked_from, again.title) == (answer.pk, "Fork of Long")
+    calls = Part.objects.filter(message__conversation=again, kind="copied_call")
+    kept = Part.objects.filter(message__in=list_messages_up_to(answer), kind="copied_call")
+    of_fork, of_first = (
+        sorted(map(json.dumps, each))
+        for each in (
+            calls.values_list("copied_call", flat=True),
+            kept.values_list("copied_call", flat=True),
+        )
+    )
+    assert of_fork == of_first and len(of_fork) == 2
+    assert ToolCall.objects.count() == 3
+    assert not Turn.objects.filter(conversation__in=[first, again]).exists()
+    page = whole_page(again).soup
+    [link] = page.select(".fork-source a")
+    assert (link.get_text(), link["href"]) == (
+        "Fork of Long",
+        reverse("open-message", args=[answer.pk]),
+    )
+
+
+def test_a_fork_of_an_imported_chat_keeps_where_it_is_from_and_its_mark(owner: Member) -> None:
+    chat = import_chat(owner, to_json(CHATGPT))
+    made = fork_copy(chat, 1)
+    assert (made.title, made.imported_from, made.is_shared_copy) == (
+        "Fork of Ponds",
+        "ChatGPT",
+        True,
+    )
+    assert made.tainted_by == find_taint_of_chats([made.pk]) == "chat imported from ChatGPT"
+    assert read_copies(made)[1] == "It is **four** metres deep."
+    assert "Forked from" in whole_page(made).soup.get_text()
+    chat_list.delete(chat)
+    assert "Imported from ChatGPT" in whole_page(made).soup.get_text()
+    again = fork_copy(made, 1)
+    assert (again.title, again.imported_from, again.is_shared_copy, again.tainted_by) == (
+        *("Fork of Ponds", "ChatGPT", True),
+        made.tainted_by,
+    )
+
+
+def test_a_hidden_copied_answer_is_forked_on_its_own_branch(owner: Member) -> None:
+    chat = import_chat(owner, to_json(CHATGPT))
+    hidden = chat.messages.get(parts__text="About a metre.")
+    made = forks.fork_chat(forks.find_answer(owner, chat.pk, hidden.pk))
+    assert read_copies(made)[1:] == ["About a metre."]
+
+
+def test_a_fork_of_a_continued_shared_chat_keeps_its_mark(owner: Member, stranger: Member) -> None:
+    turns = rows.turns_of_chat(stranger, 2)
+    copy = copies.continue_chat(share(turns[0].conversation), owner)
+    made = fork_copy(copy, 1)
+    assert (made.owner, made.title, made.is_shared_copy) == (owner, "Fork of Long", True)
+    assert made.tainted_by == copy.tainted_by == "chat shared by stranger"
+    assert read_copies(made) == ["Question 0.", "Answer 0."]
+
+
+async def test_a_fork_follows_an_edited_copy(runtime: EngineRuntime, owner: Member) -> None:
+    def begin() -> Turn:
+        first = fork(rows.turns_of_chat(owner, 2)[1])
+        second = first.messages.get(parts__text="Question 1.")
+        found = versions.find_message(owner, first.pk, second.pk)
+        return versions.edit_message(owner, found, text="And then?", model=scripted.MODEL)
+
+    scripted.scenes.append(text("Fine."))
+    turn = await wait_for_rest(runtime, await in_database(begin))
+
+    def check() -> None:
+        words = ["Question 0.", "Answer 0.", "And then?", "Fine."]
+        assert read_copies(fork(turn)) == words
+        assert read_copies(fork_copy(turn.conversation, 1)) == words[:2]
+
+    await in_database(check)
+
+
+def test_a_renamed_fork_gives_its_name_to_its_own_forks(owner: Member) -> None:
+    made = fork(rows.turns_of_chat(owner, 1)[0])
+    Conversation.objects.filter(pk=made.pk).update(title="Boats")
+    made.refresh_from_db()
+    assert fork_copy(made, 1).title == "Fork of Boats"
 
 
 def test_search_finds_what_was_copied(owner: Member) -> None:
@@ -429,10 +535,10 @@ def test_the_page_of_a_fork_shows_the_copies_and_where_they_come_from(owner: Mem
     assert "Demo notebook" in row.get_text()
     assert "hunter2" not in str(page)
     assert page.select_one(".of-program") is None
-    assert page.select_one("a[href*='/edit']") is None
-    assert [each["aria-label"] for each in page.select("[data-copy]")] == [
-        "Copy message",
-        "Copy answer",
+    labels = [each["aria-label"] for each in page.select(".acts [aria-label]")]
+    assert labels == [
+        *("Copy message", "Edit message"),
+        *("Copy answer", "Regenerate answer", "Fork into a new chat"),
     ]
     [link] = page.select(".fork-source a")
     assert (link.get_text(), link["href"]) == (

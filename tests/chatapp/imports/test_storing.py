@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatapp.conversations import chat_list, forks, intake
+from chatapp.conversations import chat_list, forks, intake, versions
 from chatapp.conversations.search import Search, search_chats
 from chatapp.engine.runtime import EngineRuntime
 from chatapp.imports import import_acts, jobs, storing
@@ -43,6 +43,7 @@ from tests.chatapp.sharing.acts import share
 from tests.chatapp.sharing.test_copies import begin_turn
 from tests.scripted import calls
 from tests.turns.acts import DELETE, wait_for_rest
+from tests.turns.rows import MODEL
 
 from . import samples
 from .acts import import_chat, read, reload, run
@@ -227,6 +228,20 @@ def test_undo_deletes_the_chats_but_not_those_that_went_on(owner: Member) -> Non
     assert [each.title for each in Conversation.filter_owned(owner)] == ["Ponds"]
     assert storing.undo(reload(done)) == 0
     assert LogEntry.objects.filter(kind=LogEntry.Kind.IMPORT_UNDONE).count() == 1
+
+
+def test_undo_keeps_a_chat_in_which_a_message_was_edited_and_a_fork(owner: Member) -> None:
+    done = run(read(owner, to_json(CHATGPT, CLAUDE)))
+    edited, forked = (each.conversation for each in done.chats.order_by("pk"))
+    assert edited is not None and forked is not None
+    first = edited.messages.filter(role="user").order_by("created_seq")[0]
+    found = versions.find_message(owner, edited.pk, first.pk)
+    versions.edit_message(owner, found, text="How wide?", model=MODEL)
+    answer = forked.messages.get(role="assistant")
+    fork = forks.fork_chat(forks.find_answer(owner, forked.pk, answer.pk))
+    assert storing.undo(done) == 1
+    left = Conversation.objects.filter(deleted_at=None)
+    assert set(left) == {edited, fork}
 
 
 def test_the_file_is_forgotten_after_the_import_or_a_day(owner: Member) -> None:

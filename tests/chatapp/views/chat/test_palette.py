@@ -6,7 +6,8 @@ import pytest
 from django.db.models.functions import Now
 from django.test import Client
 
-from chatapp.models import Conversation, Member, Turn
+from chatapp.conversations import forks
+from chatapp.models import Conversation, Member, Message, Turn
 from tests.dom_tree import Element, parse
 from tests.turns import rows
 
@@ -63,6 +64,14 @@ def test_an_answer_that_runs_is_stopped_and_not_made_again(
     chat = rows.turn(owner, Turn.State.RUNNING, "Live").conversation
     labels = list_labels(read(owner_client, page=f"/c/{chat.pk}/"))
     assert "Stop the answer" in labels
+    assert "Regenerate the last answer" not in labels
+
+
+def test_a_copied_answer_is_made_again(owner_client: Client, owner: Member) -> None:
+    chat = forks.fork_chat(rows.turn(owner, Turn.State.DONE, "Done").answer)
+    assert "Regenerate the last answer" in list_labels(read(owner_client, page=f"/c/{chat.pk}/"))
+    Message.objects.filter(conversation=chat, role="assistant").delete()
+    labels = list_labels(read(owner_client, page=f"/c/{chat.pk}/"))
     assert "Regenerate the last answer" not in labels
 
 
