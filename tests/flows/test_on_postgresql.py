@@ -17,7 +17,10 @@ RUNS = {
     "stopping": ("chatapp/engine/test_stopping.py",),
     "group_commit": ("chatapp/journal/test_group_commit.py", "chatapp/journal/test_journal.py"),
     "search": ("chatapp/conversations/test_search.py",),
-    "versions": ("chatapp/conversations/test_versions.py",),
+    "versions": (
+        "chatapp/conversations/test_versions.py",
+        "chatapp/conversations/test_versions_of_copies.py::test_of_two_acts_at_the_same_moment_one_is_refused",
+    ),
     "queue": (
         "chatapp/conversations/test_message_queue.py",
         "chatapp/views/chat/test_drafts.py",

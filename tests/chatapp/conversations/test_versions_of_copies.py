@@ -366,6 +366,9 @@ def test_of_two_acts_at_the_same_moment_one_is_refused(owner: Member, other: str
     for number in range(6):
         nodes = CHATGPT["mapping"].values()
         chat = import_chat(owner, to_json(gpt_chat(*nodes, conversation_id=f"chat {number}")))
+        # Storing another model would lock the chat.
+        Conversation.objects.filter(pk=chat.pk).update(model=scripted.MODEL)
+        chat.refresh_from_db()
         refused = race_with_edit(chat, other)
         # The switch may come first, and then both are done.
         assert len(refused) == 1 or (other == "show" and not refused)
