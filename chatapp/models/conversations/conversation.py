@@ -139,7 +139,8 @@ class Conversation(models.Model):
 
     @property
     def has_copies(self) -> bool:
-        """Whether it begins with messages of another chat or program, which have no turns."""
+        """Whether it begins with messages of another chat or program. They have no turns; such a
+        question has one when it was answered again."""
         return self.forked_from is not None or bool(self.imported_from)
 
     @classmethod

@@ -5,6 +5,7 @@ import random
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -275,10 +276,11 @@ def test_the_marks_of_a_chat_stay_after_each_act(owner: Member, kind: str) -> No
     before = Conversation.objects.values(*names).get(pk=chat.pk)
     assert before["tainted_by"]
     first, _answer, second, *_ = list_copies(chat)
-    for act in (
+    acts: list[Callable[[], Turn]] = [
         lambda: answer_again(versions.find_message(owner, chat.pk, second.pk), rows.MODEL),
         lambda: edit(versions.find_message(owner, chat.pk, first.pk), "New", model=rows.MODEL),
-    ):
+    ]
+    for act in acts:
         turn = act()
         call = rows.call(turn, {}, "proposed")
         turn.conversation.refresh_from_db()
@@ -355,7 +357,7 @@ def race(*acts: Callable[[], object]) -> list[str]:
             refused.append(problem.sentence)
 
     with ThreadPoolExecutor(len(acts)) as pool:
-        for done in [pool.submit(_close_after, lambda act=act: begin(act)) for act in acts]:
+        for done in [pool.submit(_close_after, partial(begin, act)) for act in acts]:
             done.result(60)
     return refused
 
@@ -417,9 +419,13 @@ async def test_a_copied_message_that_another_tab_has_edited_is_not_edited_again(
     chat = await in_database(make, "fork", owner)
     first = await find(chat, 0)
     await let_answer(runtime, "Garden answer", edit, first, "Tidy the garden")
-    for act, given in ((edit, ("Tidy the shed",)), (answer_again, ())):
+    acts: list[Callable[[], Turn]] = [
+        lambda: edit(first, "Tidy the shed"),
+        lambda: answer_again(first),
+    ]
+    for act in acts:
         with pytest.raises(Refused, match="reload the page"):
-            await in_database(act, first, *given)
+            await in_database(act)
     assert await in_database(read_page, chat) == ["Tidy the garden 2/2", "Garden answer"]
 
 
