@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, iscoroutinefunction, sync_to_async
@@ -69,7 +70,8 @@ class PageHandler(ASGIHandler):
 async def read_blocks(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the blocks, each of which is read in a thread after the one before was sent. Django
     would read a whole file before it sends its first block, and warn about it."""
-    while (block := await sync_to_async(next)(blocks, None)) is not None:
+    read = sync_to_async(partial(next, blocks, None))
+    while (block := await read()) is not None:
         yield block
 
 
