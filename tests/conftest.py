@@ -17,6 +17,7 @@ import limits.storage.memory
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
+from django.db.backends.base.introspection import BaseDatabaseIntrospection
 from django.db.models.signals import post_migrate
 from django.test import Client
 from pytest_django import DjangoDbBlocker
@@ -106,10 +107,11 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         passage_index.install(connection)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
-    introspection: Any = connection.introspection
+    # In the class: while a browser's event loop runs, a thread has another connection.
+    introspection: Any = BaseDatabaseIntrospection
     all_names = introspection.django_table_names
-    introspection.django_table_names = lambda **how: [
-        name for name in all_names(**how) if name not in KEPT_TABLES
+    introspection.django_table_names = lambda self, **how: [
+        name for name in all_names(self, **how) if name not in KEPT_TABLES
     ]
 
 
