@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -17,6 +16,7 @@ from django.utils.translation import ngettext
 from chatapp.models import Attachment, File, Member, Message, Part, QueuedMessage
 from chatapp.people.refused import Refused
 from chatapp.rendering.results import decode_text
+from chatapp.rendering.sizes import format_size
 from mcpconfig.models import Service
 from mcpconfig.values.results import ResourceContents, ResourcePart, canonical_json, make_storable
 
@@ -154,9 +154,3 @@ def _find_queued(person: Member) -> set[uuid.UUID]:
     queued = QueuedMessage.objects.filter(conversation__owner=person).exclude(attachments=[])
     lists = queued.values_list("attachments", flat=True)
     return {uuid.UUID(each) for ids in lists for each in ids}
-
-
-def format_size(size: int) -> str:
-    """Return a number of bytes with a plain space; a no-break space would be drawn as a hidden
-    character."""
-    return filesizeformat(size).replace("\xa0", " ")

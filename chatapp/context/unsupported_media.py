@@ -19,8 +19,7 @@ from chatapp.providers.request import (
     UserMessage,
 )
 from chatapp.rendering.results import count_bytes
-
-from .attachments import format_size
+from chatapp.rendering.sizes import format_size
 
 MAX_NAMED = 5
 TOOLS_REFUSED = gettext_lazy("This model cannot use tools, so it received none.")

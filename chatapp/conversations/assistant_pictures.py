@@ -1,16 +1,17 @@
 """Pictures of assistants: made from uploads, stored, copied and removed."""
 
+import base64
 import hashlib
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from chatapp.context.attachments import format_size
 from chatapp.files.kinds import detect_kind
-from chatapp.files.reader import Unreadable, make_square_picture
+from chatapp.files.reader import PICTURE_TYPE, Unreadable, make_square_picture
 from chatapp.models import Assistant, AssistantPicture
 from chatapp.people.refused import Refused
+from chatapp.rendering.sizes import format_size
 
 from .uploads import Upload
 
@@ -48,6 +49,11 @@ def store_picture(assistant: Assistant, data: bytes) -> None:
         AssistantPicture.objects.filter(assistant=assistant).delete()
     assistant.picture_hash = hashlib.sha256(data).hexdigest()[:HASH_CHARACTERS] if data else ""
     assistant.save(update_fields=["picture_hash"])
+
+
+def make_data_uri(data: bytes) -> str:
+    """Return a picture as an address of its own, for a page that cannot use the stored one."""
+    return f"data:{PICTURE_TYPE};base64,{base64.b64encode(data).decode()}"
 
 
 def copy_picture(source: Assistant, copy: Assistant) -> None:

@@ -14,12 +14,13 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts, format_size
+from chatapp.context.attachments import NAME_CHARACTERS, delete_old_drafts
 from chatapp.context.file_storage import store_bytes
 from chatapp.files.kinds import TEXT, decode_text, detect_kind, detect_model_type
 from chatapp.files.reader import Unreadable, read_file
 from chatapp.models import AccessToken, Attachment, File, Member
 from chatapp.people.refused import Refused
+from chatapp.rendering.sizes import format_size
 from chatapp.server.locales import carry_locale
 from chatapp.server.runtime import current_runtime
 from mcpconfig.values.results import make_storable

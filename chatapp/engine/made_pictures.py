@@ -10,9 +10,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chatapp.context.attachments import format_size
 from chatapp.files.kinds import PDF, detect_model_type
 from chatapp.models import Attachment, File, Part
+from chatapp.rendering.sizes import format_size
 
 MAX_PICTURES = 10
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}

@@ -13,10 +13,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from chatapp.context.attachments import format_size
 from chatapp.models import ChatImport, ListedChat, Member
 from chatapp.models.conversations.chat_import import NAME_CHARACTERS
 from chatapp.people.refused import Refused
+from chatapp.rendering.sizes import format_size
 from mcpconfig.values.results import make_storable
 
 from . import jobs

@@ -14,7 +14,6 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from chatapp.context.attachments import format_size
 from chatapp.context.file_storage import FileMissing, read_bytes, store_bytes
 from chatapp.conversations.uploads import (
     Content,
@@ -33,6 +32,7 @@ from chatapp.models.projects.project_file import (
     PROJECT_MAX_BYTES,
 )
 from chatapp.people.refused import Refused
+from chatapp.rendering.sizes import format_size
 from chatapp.server.database import from_now
 from chatapp.server.languages import in_english
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from django.contrib.humanize.templatetags.humanize import intcomma
-from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -33,6 +32,7 @@ from chatapp.rendering.figures.values import TableData
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.rendering.markdown.code_colours import colour_code
 from chatapp.rendering.secret_mask import mask_secrets_in_json
+from chatapp.rendering.sizes import format_size
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -313,7 +313,7 @@ def _count_pages(media_type: str, count: int) -> str:
 
 def _build_own_file_piece(attachment: Attachment, place: Place) -> Piece:
     """A picture or text is shown; every file can be saved."""
-    facts = f"{attachment.name} · {attachment.origin} · {_format_size(attachment.size)}"
+    facts = f"{attachment.name} · {attachment.origin} · {format_size(attachment.size)}"
     if attachment.is_picture:
         return _build_file_piece(0, facts, place, place.bytes_at(0), "image")
     file = attachment.file
@@ -387,7 +387,7 @@ def _build_bytes_piece(index: int, data: object, about: Block, place: Place) -> 
         return _build_text_piece(
             label, words, f"{place.element_id}-{index}", _choose_language(claimed)
         )
-    size = _format_size(count_bytes(data))
+    size = format_size(count_bytes(data))
     facts = [str(about.get("uri") or ""), found or claimed or _("unknown type"), size]
     address = place.bytes_at(index) if data else ""
     file = partial(_build_file_piece, index, " · ".join(filter(None, facts)), place, address)
@@ -415,7 +415,7 @@ def _build_link_piece(index: int, block: Block, place: Place) -> Piece:
     """Return a link to a resource. The same service is asked for it when a person opens it."""
     size = block.get("size")
     facts = [block.get("description"), block.get("uri"), block.get("mimeType")]
-    facts.append(_format_size(size) if isinstance(size, int) else None)
+    facts.append(format_size(size) if isinstance(size, int) else None)
     return Piece(
         kind="link",
         label=draw_hidden(str(block.get("title") or block.get("name") or _("Resource"))),
@@ -456,11 +456,6 @@ def _build_text_piece(label: str, text: str, element_id: str, language: str = ""
         preview=draw_hidden(beginning) if is_long else None,
         left_out=len(text) - len(shown),
     )
-
-
-def _format_size(count: int) -> str:
-    """Use a plain space: a no-break space would be drawn as a hidden character."""
-    return filesizeformat(count).replace("\xa0", " ")
 
 
 def _choose_language(media_type: str) -> str:

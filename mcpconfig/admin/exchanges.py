@@ -25,7 +25,7 @@ from .display import EMPTY, format_to_the_second, render_json
 from .exchange_display import describe_messages, describe_request, render_body
 from .operation_page import HIDDEN, Lock, LockedPages, show_operation
 from .read_only import ReadOnlyMixin
-from .service_pages import may_view_services, may_view_sign_ins, may_view_tools
+from .service_pages import list_tab_rights, may_view_services
 from .trace_filters import TYPED_FILTERS
 
 FOLDER = "admin/mcpconfig/exchange"
@@ -241,8 +241,7 @@ def _build_tabs(request: HttpRequest, chosen: list[str]) -> dict[str, Any]:
     return {
         "service": service,
         "title": _("Exchanges of %(service)s") % {"service": service},
-        "may_view_tools": may_view_tools(request),
-        "may_view_sign_ins": may_view_sign_ins(request),
+        **list_tab_rights(request),
     }
 
 

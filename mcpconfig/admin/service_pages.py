@@ -46,6 +46,14 @@ def may_view_sign_ins(request: HttpRequest) -> bool:
     return request.user.has_perms(["mcpconfig.view_service", view_people])
 
 
+def list_tab_rights(request: HttpRequest) -> dict[str, bool]:
+    """Return what the tabs of a service need to know beside permissions."""
+    return {
+        "may_view_tools": may_view_tools(request),
+        "may_view_sign_ins": may_view_sign_ins(request),
+    }
+
+
 class ServicePages(admin.ModelAdmin):
     """A model admin of services with pages beside the list and the form."""
 
@@ -100,8 +108,7 @@ class ServicePages(admin.ModelAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "has_change_permission": self.has_change_permission(request),
-            "may_view_tools": may_view_tools(request),
-            "may_view_sign_ins": may_view_sign_ins(request),
+            **list_tab_rights(request),
             **context,
         }
         template = f"admin/mcpconfig/service/{name}.html"

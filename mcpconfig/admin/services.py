@@ -36,9 +36,9 @@ from .display import EMPTY
 from .filters import AccessFilter, EmptyChoiceMixin
 from .service_pages import (
     ServicePages,
+    list_tab_rights,
     may_change_credentials,
     may_view_sign_ins,
-    may_view_tools,
 )
 from .tools import ToolSettingInline
 
@@ -156,8 +156,7 @@ class ServiceAdmin(ServicePages):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Add which tabs of the service this admin may open."""
-        context["may_view_tools"] = may_view_tools(request)
-        context["may_view_sign_ins"] = may_view_sign_ins(request)
+        context |= list_tab_rights(request)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Service, form: ModelForm, change: bool) -> None:

@@ -1,7 +1,6 @@
 """The admin of assistants and saved prompts: admins see and delete them. Of those that only their
 owner can use, the texts are not shown."""
 
-import base64
 from typing import Any
 
 from django.contrib import admin
@@ -16,7 +15,7 @@ from chatapp.admin.activity.chat_reasons import FilteredLookupsMixin
 from chatapp.admin.activity.filters import PersonFilter
 from chatapp.admin.badges import EMPTY
 from chatapp.audit.change_entries import log_deleted_preset
-from chatapp.files.reader import PICTURE_TYPE
+from chatapp.conversations.assistant_pictures import make_data_uri
 from chatapp.models import Assistant, AssistantPicture, SavedPrompt
 from chatapp.models.presets.sharing import Audience, SharedRow
 from mcpconfig.admin.filters import SeveralValuesFilter
@@ -57,19 +56,18 @@ class AssistantAdmin(SharedRowAdmin):
     list_display = ("name", "owner", "audience", "group", "changed_at")
     search_fields = ("name", "owner__username")
     texts = (
-        *("shown_picture", "description", "model", "effort", "temperature", "output_tokens"),
+        *("picture_preview", "description", "model", "effort", "temperature", "output_tokens"),
         *("mode", "services", "instructions", "starters"),
     )
-    readonly_fields = ("shown_picture",)
+    readonly_fields = ("picture_preview",)
 
     @admin.display(description=_lazy("Picture"))
-    def shown_picture(self, assistant: Assistant) -> SafeString | str:
+    def picture_preview(self, assistant: Assistant) -> SafeString | str:
         """Return the picture itself: its address is only for those who can use the assistant."""
         picture = AssistantPicture.objects.filter(assistant=assistant).first()
         if picture is None:
             return EMPTY
-        data = base64.b64encode(bytes(picture.data)).decode()
-        source = f"data:{PICTURE_TYPE};base64,{data}"
+        source = make_data_uri(bytes(picture.data))
         return format_html('<img src="{}" alt="" width="96" height="96">', source)
 
 

@@ -169,10 +169,11 @@ def _read_part(part: Any, losses: Counter[Loss]) -> list[Piece]:
 def _add_attachments(pieces: list[Piece], about: dict[str, Any]) -> list[Piece]:
     """Return the pieces of a message with its files. Pictures are parts of it already, but only the
     list of files has their names."""
-    listed = {read_text(each.get("id")): each for each in read_objects(about.get("attachments"))}
+    attachments = read_objects(about.get("attachments"))
+    listed = {read_text(each.get("id")): each for each in attachments}
     named = [_name_picture(each, listed) for each in pieces]
     shown = {key for each in named if isinstance(each, SourceFile) for key in each.keys}
-    for each in read_objects(about.get("attachments")):
+    for each in attachments:
         name, keys = read_text(each.get("name")), find_ids(read_text(each.get("id")))
         kind = read_text(each.get("mime_type") or each.get("mimeType"))
         what: What = "picture" if kind.startswith("image/") else "file"

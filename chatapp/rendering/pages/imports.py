@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from chatapp.rendering.sizes import format_size
 
 # By the values of `imports.values.Loss`, in the order in which pages say them.
 _SENTENCES: dict[str, Callable[[int], str]] = {
@@ -71,18 +72,16 @@ _LEFT_OUT: dict[str, Callable[[int], str]] = {
 _REASONS: dict[str, Callable[[], str]] = {
     "missing": lambda: _("not in the export"),
     "kind": lambda: _("of a kind that cannot be attached"),
-    "large": lambda: _("over the limit of %(most)s") % {"most": _size(settings.FILE_MAX_BYTES)},
+    "large": lambda: (
+        _("over the limit of %(most)s") % {"most": format_size(settings.FILE_MAX_BYTES)}
+    ),
     "damaged": lambda: _("damaged"),
     "message": lambda: (
         _("over the limit of a message, %(count)s files or %(most)s")
-        % {"count": settings.MESSAGE_MAX_FILES, "most": _size(settings.MESSAGE_MAX_BYTES)}
+        % {"count": settings.MESSAGE_MAX_FILES, "most": format_size(settings.MESSAGE_MAX_BYTES)}
     ),
     "many": lambda: _("over the limit of an import, 10,000 files or 500 MB"),
 }
-
-
-def _size(size: int) -> str:
-    return filesizeformat(size).replace("\xa0", " ")
 
 
 def describe_brought(counts: Mapping[str, int]) -> list[str]:

@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.api.requests import ChatRequest, SentMessage
-from chatapp.context.attachments import format_size
 from chatapp.conversations.uploads import Upload
+from chatapp.rendering.sizes import format_size
 
 from .bearer import Problem
 from .idempotency import read_key

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chatapp.models import Conversation, Member, Message
+from chatapp.models import Conversation, Member, Message, Turn
 from chatapp.models.conversations.search_index import split_words
 from chatapp.rendering.highlights import mark_words
 
@@ -92,7 +92,7 @@ def list_presses(chat: Conversation | None, *, has_box: bool) -> Iterator[Entry]
         last = chat.turns.order_by("-created_at").first()
         if last is not None and last.is_live:
             yield Entry(label=_("Stop the answer"), press=".stop", icon="stop", keys="Esc")
-        elif last.state == last.State.DONE if last is not None else _ends_with_copy(chat):
+        elif _ends_with_answer(chat, last):
             press = "#thread > :last-child .regenerate"
             yield Entry(label=_("Regenerate the last answer"), press=press, icon="again")
     if has_box:
@@ -102,11 +102,13 @@ def list_presses(chat: Conversation | None, *, has_box: bool) -> Iterator[Entry]
     yield Entry(label=label, press=".hide-sidebar input", icon="panel", keys="Ctrl B")
 
 
-def _ends_with_copy(chat: Conversation) -> bool:
-    """Return whether the last message that a chat shows is a copied answer."""
+def _ends_with_answer(chat: Conversation, last: Turn | None) -> bool:
+    """Return whether a chat ends with an answer: that of its last turn, or a copied one."""
+    if last is not None:
+        return last.state == Turn.State.DONE
     shown = chat.messages.filter(is_shown=True).order_by("-created_seq")
-    last = shown.first() if chat.has_copies else None
-    return last is not None and last.role == Message.Role.ASSISTANT
+    message = shown.first() if chat.has_copies else None
+    return message is not None and message.role == Message.Role.ASSISTANT
 
 
 def list_themes(person: Member) -> Iterator[Entry]:

@@ -12,12 +12,12 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from chatapp.context.attachments import format_size
 from chatapp.imports import import_acts, storing
 from chatapp.imports.import_acts import MOST_SHOWN, ReceivedFile, find_open
 from chatapp.models import ChatImport, ListedChat, Member
 from chatapp.people.refused import Refused
 from chatapp.rendering.pages.imports import describe_brought, describe_losses
+from chatapp.rendering.sizes import format_size
 from chatapp.rendering.stored_sentences import translate_stored
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members

@@ -15,10 +15,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chatapp.audit.change_entries import log_parameters
-from chatapp.context.attachments import format_size
-from chatapp.conversations.assistant_pictures import find_limit, make_picture, store_picture
+from chatapp.conversations.assistant_pictures import (
+    find_limit,
+    make_data_uri,
+    make_picture,
+    store_picture,
+)
 from chatapp.conversations.variables import MAX_VARIABLES, list_variables
-from chatapp.files.reader import PICTURE_TYPE
 from chatapp.forms import ListField, ParametersForm, TypedField
 from chatapp.models import Assistant, Conversation, Member, Project, SavedPrompt
 from chatapp.models.conversations.conversation import MAX_INSTRUCTIONS_CHARACTERS
@@ -34,6 +37,7 @@ from chatapp.people.refused import Refused
 from chatapp.providers.access.model_choice import choose_model
 from chatapp.providers.events import ProviderError
 from chatapp.providers.request import DEFAULT_EFFORT, EFFORTS, read_effort
+from chatapp.rendering.sizes import format_size
 from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.tools.catalogue import strip_hidden
 from chatapp.views.chat.model_button import build_model_pick
@@ -235,7 +239,7 @@ class PictureForm(forms.Form):
     def picture_address(self) -> str:
         """Where the form shows the picture from. Without one it is empty."""
         if data := self.new_picture:
-            return f"data:{PICTURE_TYPE};base64,{base64.b64encode(data).decode()}"
+            return make_data_uri(data)
         if self.row is None or not self.row.picture_hash:
             return ""
         return reverse("assistant-picture", args=[self.row.pk, self.row.picture_hash])
