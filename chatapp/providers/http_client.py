@@ -29,6 +29,8 @@ MAX_HEADER_BYTES = 64 * 1024
 JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 # What aiohttp would add. A request has the headers that the SDK and `OwnHeaders` give it.
 ADDED_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+# What is asked for. httpx2 would add Brotli, which is installed for our static files only.
+ENCODINGS = "gzip, deflate"
 # Shorter than the time between two commits of text, so that each has what came since the last.
 PAUSE_SECONDS = 0.08
 # The first text is shown as soon as it comes.
@@ -42,6 +44,7 @@ def create_http_client(
 ) -> httpx2.AsyncClient:
     """Return a client that never follows a redirect with the key."""
     return _Client(
+        headers={"accept-encoding": ENCODINGS},
         verify=get_tls_context(),
         follow_redirects=False,
         limits=LIMITS,

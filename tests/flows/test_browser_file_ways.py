@@ -173,7 +173,10 @@ def test_files_that_are_added_during_an_upload_are_all_added(visit: Visit) -> No
     network.send("Network.emulateNetworkConditions", {"offline": False, **slow})
     files = tab.get_by_label("Add files")
     files.set_input_files({"name": "first.txt", "mimeType": "", "buffer": b"one " * 150_000})
-    expect(tab.get_by_role("progressbar", name="Adding files")).to_be_visible()
+    bar = tab.get_by_role("progressbar", name="Adding files")
+    expect(bar).to_be_visible()
+    # How much was sent, and, once all was sent, that the server still reads it.
+    tab.wait_for_function("(bar) => 0.1 < bar.value && bar.value < 0.9", arg=bar.element_handle())
     expect(tab.get_by_role("status").filter(has_text="Adding…")).to_be_visible()
     tab.evaluate(PASTE, "second " * 2_000)
     files.set_input_files({"name": "third.txt", "mimeType": "", "buffer": b"three"})
@@ -181,7 +184,7 @@ def test_files_that_are_added_during_an_upload_are_all_added(visit: Visit) -> No
     tab.clock.fast_forward(120_000)
     for name in ("first.txt", "Pasted text.txt", "third.txt"):
         expect(chip(tab, name)).to_be_checked()
-    expect(tab.get_by_role("progressbar", name="Adding files")).to_be_hidden()
+    expect(bar).to_be_hidden()
     visit.witness.assert_clean()
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from tests.wire.script import Answer, Tool
 
@@ -24,7 +24,7 @@ from .browser import (
 
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(300)]
 ASSET_BYTES = 45 * 1024
-ASSETS = 5  # a sheet, htmx, a script, the module that copies, the icon
+ASSETS = 6  # a font, a sheet, htmx, a script, the module that copies, the icon
 POLICY = {
     "default-src 'none'",
     "script-src 'self'",
@@ -219,7 +219,7 @@ def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, whi
         tab.wait_for_function("() => [...document.fonts].some((each) => each.status === 'loaded')")
     files = [each for each in answers if "/static/" in each.url]
     # A page with a formula has the font for it, which then stays in the cache.
-    fonts = [each for each in files if ".woff2" in each.url]
+    fonts = [each for each in files if "stix" in each.url]
     assert len(fonts) == (which == "conversation")
     assets = [each for each in files if each not in fonts]
     sizes = {each.url: each.request.sizes()["responseBodySize"] for each in assets}
@@ -228,6 +228,29 @@ def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, whi
     kept = {each.headers.get("cache-control", "") for each in assets}
     assert all("immutable" in value for value in kept), kept
     assert region(tab).count() == 1
+
+
+def test_a_page_beside_the_chat_is_shown_with_its_sheet(visit: Visit) -> None:
+    tab = visit.tab()
+    held: list[Route] = []
+    tab.route("**/css/pages.*.css", held.append)
+    tab.goto("/")
+    projects, heading = tab.get_by_role("link", name="Projects"), tab.locator("main h1.title")
+    with tab.expect_request("**/css/pages.*.css"):
+        projects.click()
+    expect(heading).to_have_count(1)
+    assert heading.evaluate("(it) => getComputedStyle(it).visibility") == "hidden"
+    held.pop().continue_()
+    expect(heading).to_be_visible()
+    assert heading.evaluate("(it) => it.getAnimations({ subtree: true }).length") == 0
+
+
+def test_a_page_is_shown_without_its_sheet_if_it_does_not_come(visit: Visit) -> None:
+    visit.witness.excuse("net::ERR_FAILED")
+    tab = visit.tab()
+    tab.route("**/css/pages.*.css", lambda route: route.abort())
+    tab.goto("/projects/")
+    expect(tab.locator("main h1.title")).to_be_visible()
 
 
 def test_a_card_is_named_after_what_it_asks(visit: Visit) -> None:

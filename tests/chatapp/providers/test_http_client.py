@@ -75,6 +75,8 @@ def lead(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> str:
 @pytest.mark.usefixtures("no_other_connections")
 async def test_each_sdk_reads_through_aiohttp(wire: WireServer, form: str) -> None:
     assert finish_of(await said_by(form)) == "stop"
+    # Static files are compressed with Brotli. A stream would cost more with it.
+    assert wire.requests[0].headers["accept-encoding"] == "gzip, deflate"
 
 
 @pytest.mark.usefixtures("no_other_connections")

@@ -1,9 +1,12 @@
 """Static files: each bundle is its sources in order, wherever it is served from."""
 
+import gzip
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import brotli
 import pytest
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
@@ -18,12 +21,19 @@ from tests.dom_tree import parse
 from tests.turns import rows
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
-HASHED = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+HASHED = "chatapp.server.static_files.CompressedStorage"
 REQUESTS = 6  # the page, a sheet, htmx, our script, the module that copies, the icon
 
 
-def joined(name: str) -> bytes:
-    return b"".join((STATIC / source).read_bytes() for source in BUNDLES[name])
+def joined(name: str) -> str:
+    return "".join((STATIC / source).read_text() for source in BUNDLES[name])
+
+
+def served(name: str) -> str:
+    """What is served: the sources without comments, after a line that says of which they are."""
+    sources = joined(name)
+    stamp = hashlib.sha256(sources.encode()).hexdigest()[:12]
+    return f"/*{stamp}*/\n{static_files.minify(name, sources)}"
 
 
 @pytest.fixture
@@ -46,15 +56,17 @@ def assets_of(client: Client, address: str) -> list[str]:
 def test_every_source_is_in_one_bundle(folder: str) -> None:
     bundled = [source for sources in BUNDLES.values() for source in sources]
     there = {f"{folder}/{path.name}" for path in (STATIC / folder).iterdir()}
-    # What services answered looks the same in the chat and on the admin's pages.
-    assert {source for source in bundled if bundled.count(source) > 1} == {"css/results.css"}
+    # What services answered looks the same in the chat and on the admin's pages, in one font.
+    assert {source for source in bundled if bundled.count(source) > 1} == {
+        "css/results.css",
+        "css/fonts.css",
+    }
     # They stand one after the other, so each ends its last line.
     assert all((STATIC / source).read_bytes().endswith(b"\n") for source in bundled)
-    # The admin's skin is for the admin's pages only, a sheet for the settings, the apps' script for
+    # Sheets for some of the admin's pages, one for the settings, the apps' script for
     # chats with apps, a sheet and a script for the frame of a diagram, a module is loaded when an
     # element that names it is used, and the worker has an address of its own.
     alone = {
-        "css/admin.css",
         "css/admin_cards.css",
         "css/admin_services.css",
         "css/diagram.css",
@@ -73,7 +85,7 @@ def test_every_source_is_in_one_bundle(folder: str) -> None:
 
 
 def test_the_order_of_the_layers_is_told_before_the_first_rule() -> None:
-    sheet = joined("css/countersign.css").decode()
+    sheet = joined("css/countersign.css")
     assert BUNDLES["css/countersign.css"][0] == "css/base.css"
     found = re.search(r"@layer ([\w, ]+);", sheet)
     assert found is not None
@@ -86,7 +98,7 @@ def test_the_order_of_the_layers_is_told_before_the_first_rule() -> None:
 def test_a_bundle_is_found_as_its_sources_in_order(name: str) -> None:
     found = finders.find(name)
     assert isinstance(found, str)
-    assert Path(found).read_bytes() == joined(name)
+    assert Path(found).read_text() == served(name)
     assert finders.find(name, find_all=True) == [found]
 
 
@@ -103,7 +115,7 @@ def test_no_name_is_declared_twice_in_a_bundle() -> None:
     """The scripts of a bundle share one scope: a second `const` would stop all of them."""
     for name in BUNDLES:
         if name.endswith(".js"):
-            declared = find_declared(joined(name).decode())
+            declared = find_declared(joined(name))
             assert len(declared) == len(set(declared)) > 30, name
     planted = "let box, words, last;\nconst words = () => 1;\n  const words = 2;\n"
     assert find_declared(planted) == ["box", "words", "last", "words"]
@@ -121,7 +133,7 @@ def test_a_bundle_is_written_again_only_when_a_source_has_changed(
     for sources in BUNDLES.values():
         for name in sources:
             (tmp_path / "static" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "static" / name).write_text(f"/* {name} */")
+            (tmp_path / "static" / name).write_text(f"say('{name}');")
     settings.VAR_DIR = tmp_path / "var"
     settings.STATICFILES_DIRS = [tmp_path / "static"]
     finder = BundleFinder()
@@ -130,10 +142,10 @@ def test_a_bundle_is_written_again_only_when_a_source_has_changed(
     finder.find("js/countersign.js")
     assert built.stat().st_mtime_ns == first.st_mtime_ns
     assert built.stat().st_ino == first.st_ino
-    source.write_text("/* new */")
+    source.write_text("say('new');")
     finder.find("js/countersign.js")
-    assert "/* new */" in built.read_text()
-    assert "/* js/open.js */" not in built.read_text()
+    assert "say('new');" in built.read_text()
+    assert "js/open.js" not in built.read_text()
     assert [path.name for path in built.parent.iterdir()] == ["countersign.js"]
 
 
@@ -205,11 +217,38 @@ def test_debugging_serves_the_same_files(
 def test_sources_of_a_bundle_are_not_served_beside_it(collected: Path) -> None:
     names = {path.relative_to(collected).as_posix() for path in collected.rglob("*.*")}
     assert any(name.startswith("css/countersign.") for name in names)
-    assert any(name.startswith("css/admin.") for name in names)
+    assert any(name.startswith("css/admin_skin.") for name in names)
     for source in (source for sources in BUNDLES.values() for source in sources):
         assert source in NEVER_SERVED
         stem, _, kind = source.rpartition(".")
         assert not [name for name in names if re.fullmatch(rf"{stem}\.\w+\.{kind}(\.gz)?", name)]
+
+
+def test_files_are_compressed_twice_and_large_ones_quickly(
+    collected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pattern in ("css/countersign.*.css", "vendor/mermaid-tiny-*.js"):
+        (file,) = collected.glob(pattern)
+        text, best = file.read_bytes(), file.with_name(f"{file.name}.br").read_bytes()
+        other = file.with_name(f"{file.name}.gz").read_bytes()
+        assert brotli.decompress(best) == gzip.decompress(other) == text
+        assert len(best) < 0.9 * len(other)
+    qualities: list[int] = []
+    monkeypatch.setattr(brotli, "compress", lambda _data, quality: qualities.append(quality))
+    for size in (256 * 1024, 256 * 1024 + 1):
+        static_files.BrotliCompressor.compress_brotli(bytes(size))
+    assert qualities == [11, 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.css", "/* why */\n@layer parts {\n  a { b: c; }\n}\n", "@layer parts{a{b:c}}"),
+        ("a.js", "// why\nconst a = 1;\n  // more\nlet b;\n", "const a=1;let b;"),
+    ],
+)
+def test_comments_and_white_space_are_not_served(name: str, text: str, expected: str) -> None:
+    assert static_files.minify(name, text) == expected
 
 
 def test_a_second_start_collects_nothing(collected: Path) -> None:
@@ -220,7 +259,7 @@ def test_the_plain_command_collects_the_bundles_too(tmp_path: Path, settings: Se
     settings.STATIC_ROOT = tmp_path
     call_command("collectstatic", interactive=False, verbosity=0)
     for name in BUNDLES:
-        assert (tmp_path / name).read_bytes() == joined(name)
+        assert (tmp_path / name).read_text() == served(name)
 
 
 @pytest.mark.django_db
