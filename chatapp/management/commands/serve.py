@@ -1,10 +1,12 @@
 """`manage.py serve`: migrate the database and serve the application."""
 
 import socket
+import subprocess
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management import call_command
+from django.conf import settings
 from django.db import connections
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -48,7 +50,7 @@ class Command(OperatorCommand):
         with one_at_a_time():
             migrate()
             seed()
-            static_files.collect()
+            static_files.collect(run_apart)
             first_link = sign_in_links.make_first_sign_in_link()
         connections.close_all()
 
@@ -79,7 +81,16 @@ def positive(text: str) -> int:
 def migrate() -> None:
     """Apply pending migrations. Without any, this costs one query."""
     if list_pending_migrations():
-        call_command("migrate", interactive=False, verbosity=0)
+        run_apart("migrate", "--noinput", "--verbosity=0")
+
+
+def run_apart(*command: str) -> None:
+    """Run a command of Django in a process of its own. This one would keep the memory that it
+    takes, which is a fifth of what the server needs."""
+    words = [sys.executable, "-m", "django", *command]
+    code = subprocess.run(words, cwd=settings.BASE_DIR).returncode  # noqa: S603 (no input)
+    if code:
+        sys.exit(code)  # the command has said why
 
 
 def format_host(host: str) -> str:

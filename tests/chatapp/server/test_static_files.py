@@ -243,7 +243,11 @@ def test_files_are_compressed_twice_and_large_ones_quickly(
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("a.css", "/* why */\n@layer parts {\n  a { b: c; }\n}\n", "@layer parts{a{b:c}}"),
+        (
+            "a.css",
+            "/* why */\n@layer parts {\n  /* its space counts */\n  a :is(b, i) { top: 0; }\n}\n",
+            "@layer parts{a :is(b,i){top:0}}\n",
+        ),
         ("a.js", "// why\nconst a = 1;\n  // more\nlet b;\n", "const a=1;let b;"),
     ],
 )
