@@ -1,4 +1,5 @@
-"""Databases with all tables: copies of a template that is migrated once in a test run.
+"""Databases with all tables, and collected static files: copies of templates that a test run makes
+once.
 
 The migrations of a new database take several seconds, and some hundred tests need one. All
 processes of a run share the folder TEMPLATES; the first one that needs a template makes it.
@@ -21,6 +22,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATES = "COUNTERSIGN_TEST_TEMPLATES"
+COLLECT = "import django; django.setup(); from chatapp.server import static_files as s; s.collect()"
 POSTGRESQL = "postgres://postgres@127.0.0.1:5432"
 
 
@@ -28,6 +30,31 @@ def make_sqlite(path: Path) -> str:
     """Put a database at `path` and return its URL."""
     shutil.copyfile(find_sqlite_template(), path)
     return f"sqlite:///{path}"
+
+
+def copy_static(var_dir: Path) -> None:
+    """Put the static files where a server with this VAR_DIR collects them."""
+    shutil.copytree(_make_once("static", _make_static_template), var_dir, dirs_exist_ok=True)
+
+
+def _make_static_template(path: Path) -> None:
+    draft = path.with_suffix(".draft")
+    subprocess.run(
+        [sys.executable, "-c", COLLECT],
+        cwd=ROOT,
+        env={
+            **keep_environment(),
+            "DJANGO_SETTINGS_MODULE": "chatapp.settings",
+            "VAR_DIR": str(draft / "var"),
+        },
+        check=True,
+        timeout=300,
+    )
+    made = draft / "made"
+    made.mkdir()
+    for name in ("static", "static.stamp"):
+        (draft / "var" / name).rename(made / name)
+    made.rename(path)
 
 
 def make_postgresql() -> str:

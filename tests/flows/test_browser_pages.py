@@ -233,7 +233,7 @@ def test_what_a_page_of_the_chat_needs_is_light(visit: Visit, lived_in: str, whi
 def test_a_page_beside_the_chat_is_shown_with_its_sheet(visit: Visit) -> None:
     tab = visit.tab()
     held: list[Route] = []
-    tab.route("**/css/pages.*.css", held.append)
+    tab.route("**/css/pages.*.css", lambda route: held.append(route))
     tab.goto("/")
     projects, heading = tab.get_by_role("link", name="Projects"), tab.locator("main h1.title")
     with tab.expect_request("**/css/pages.*.css"):

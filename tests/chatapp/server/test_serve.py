@@ -155,7 +155,8 @@ def test_what_the_server_sets_up_is_logged_as_its_own_act(place: Path) -> None:
 @pytest.mark.gate
 def test_a_start_ends_with_the_command_that_fails(tmp_path: Path) -> None:
     (tmp_path / "static").write_text("not a folder")
-    done = manage(tmp_path, "serve", "--port", "0")
+    database = {"DATABASE_URL": make_sqlite(tmp_path / "chat.sqlite3")}
+    done = manage(tmp_path, "serve", "--port", "0", **database)
     assert done.returncode == 1
     assert "FileExistsError" in done.stderr or "NotADirectoryError" in done.stderr
     assert "Serving on" not in done.stdout
