@@ -4,6 +4,8 @@ collected and compressed only after a change."""
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,15 +129,23 @@ class BundleFinder(BaseFinder):
     def _build(self, name: str) -> str:
         """Write the bundle if its sources have changed, and return its path."""
         path = Path(self.storage.path(name))
-        joined = "".join(Path(str(self.sources.find(s))).read_text() for s in BUNDLES[name])
-        # The first line says of which sources it was made.
-        first_line = f"/*{hashlib.sha256(joined.encode()).hexdigest()[:12]}*/\n"
-        if not path.exists() or not path.read_text().startswith(first_line):
+        found = [Path(str(self.sources.find(source))) for source in BUNDLES[name]]
+        joined = "".join(each.read_text(encoding="utf-8") for each in found)
+        # The first line says of what it was made.
+        state = hashlib.sha256(f"{list_tools()}{joined}".encode()).hexdigest()[:12]
+        first_line = f"/*{state}*/\n"
+        if not path.exists() or not path.read_text(encoding="utf-8").startswith(first_line):
             path.parent.mkdir(parents=True, exist_ok=True)
             unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-            unfinished.write_text(first_line + minify(name, joined))
+            unfinished.write_text(first_line + minify(name, joined), encoding="utf-8")
             unfinished.replace(path)
         return str(path)
+
+
+@cache
+def list_tools() -> list[str]:
+    """Return what makes the served files of the sources, with versions."""
+    return [f"{name} {version(name)}" for name in ("lightningcss", "rjsmin", "brotli")]
 
 
 def minify(name: str, text: str) -> str:
@@ -181,7 +191,7 @@ def compute_fingerprint() -> str:
     added."""
     lines = sorted(list_sources())
     backend = settings.STORAGES["staticfiles"]["BACKEND"]
-    known = [backend, repr(BUNDLES), *list_unused(), *lines]
+    known = [backend, repr(BUNDLES), *list_tools(), *list_unused(), *lines]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()
 
 

@@ -9,10 +9,15 @@ onMain("before:swap", ({ response }, main, it) => {
 });
 onMain("after:swap", ({ title }, main) => {
   byId("sidebar").hidePopover();
-  for (const name of ["opened", "painted"]) fire(main.firstElementChild, name);
+  for (const name of ["opened", "painted"]) fire(main.querySelector("header"), name);
   htmx.trigger("#sidebar-list", "refresh");
   if (!main.contains(document.activeElement)) main.focus();
   announcements().textContent = title;
+});
+// The sheet of the pages beside the chat stays, so that the next one is shown at once.
+onOpen(() => {
+  const sheet = find("main > link");
+  if (sheet && !find(`head > [href="${sheet.getAttribute("href")}"]`)) document.head.append(sheet.cloneNode());
 });
 // htmx would prevent a new tab.
 on("click", (it) => (it.ctrlKey || it.metaKey || it.shiftKey) && it.target.closest("a") && it.stopPropagation(), true);

@@ -6,16 +6,17 @@ const sendWith = (bar) => (address, { method, headers, body, signal }) => new Pr
   it.upload.onprogress = ({ loaded, total }) => bar.value = loaded / total;
   // The server still reads the files.
   it.upload.onload = () => bar.removeAttribute("value");
-  it.onload = () => done(new Response(it.response || null, {
-    status: it.status,
-    headers: [...it.getAllResponseHeaders().matchAll(/^(.+?): (.*)\r$/gm)].map((each) => each.slice(1)),
-  }));
+  it.onload = () => {
+    const headers = [...it.getAllResponseHeaders().matchAll(/^(.+?): (.*)\r$/gm)].map((each) => each.slice(1));
+    try { done(new Response(it.response || null, { status: it.status, headers })); } catch (error) { fail(error); }
+  };
   it.onerror = () => fail(new TypeError());
   it.onabort = () => fail(signal.reason);
   signal.addEventListener("abort", () => it.abort());
+  bar.removeAttribute("value");
   it.send(body);
 });
-on("htmx:before:request", ({ target, detail: { ctx } }) => {
-  const bar = ctx.request.body instanceof FormData && (target.closest("label") || target).querySelector("progress");
+on("htmx:before:request", ({ detail: { ctx } }) => {
+  const bar = ctx.request.body instanceof FormData && ctx.indicators.map((each) => each.querySelector("progress")).find(Boolean);
   if (bar) ctx.fetch = sendWith(bar);
 });

@@ -243,6 +243,11 @@ def test_a_page_beside_the_chat_is_shown_with_its_sheet(visit: Visit) -> None:
     held.pop().continue_()
     expect(heading).to_be_visible()
     assert heading.evaluate("(it) => it.getAnimations({ subtree: true }).length") == 0
+    # The sheet stays for the pages that come next.
+    expect(tab.locator("head > link[href*='css/pages']")).to_have_count(1)
+    tab.get_by_role("link", name="Assistants").click()
+    expect(tab.get_by_role("searchbox", name="Search assistants")).to_be_visible()
+    expect(tab.locator("head > link[href*='css/pages']")).to_have_count(1)
 
 
 def test_a_page_is_shown_without_its_sheet_if_it_does_not_come(visit: Visit) -> None:

@@ -32,7 +32,7 @@ def joined(name: str) -> str:
 def served(name: str) -> str:
     """What is served: the sources without comments, after a line that says of which they are."""
     sources = joined(name)
-    stamp = hashlib.sha256(sources.encode()).hexdigest()[:12]
+    stamp = hashlib.sha256(f"{static_files.list_tools()}{sources}".encode()).hexdigest()[:12]
     return f"/*{stamp}*/\n{static_files.minify(name, sources)}"
 
 
@@ -234,7 +234,12 @@ def test_files_are_compressed_twice_and_large_ones_quickly(
         assert brotli.decompress(best) == gzip.decompress(other) == text
         assert len(best) < 0.9 * len(other)
     qualities: list[int] = []
-    monkeypatch.setattr(brotli, "compress", lambda _data, quality: qualities.append(quality) or b"")
+
+    def note(_data: bytes, quality: int) -> bytes:
+        qualities.append(quality)
+        return b""
+
+    monkeypatch.setattr(brotli, "compress", note)
     for size in (256 * 1024, 256 * 1024 + 1):
         static_files.BrotliCompressor.compress_brotli(bytes(size))
     assert qualities == [11, 9]
