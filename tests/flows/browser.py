@@ -271,6 +271,7 @@ class Furniture:
 def furnish(
     folder: Path, providers: Callable[[Scribe], dict[str, str]] = openai_alone
 ) -> Iterator[Furniture]:
+    folder.mkdir(exist_ok=True)
     effects = Effects(folder / "effects")
     with answering(Scribe()) as model, Served(application(effects)) as served:
         installation = Installation(
