@@ -449,7 +449,11 @@ def expect_blocked(visit: Visit, tab: Page, words: str, already: int = 0) -> Non
 
 
 def forget_framed(visit: Visit) -> None:
-    """What a framed page tried is told in the console, which is no fault of our page."""
+    """Close the tabs and drop what the console says of a framed page, which is no fault of ours.
+    One refusal makes several reports; after the tabs are closed none can come any more."""
+    for context in visit.contexts:
+        for tab in context.pages:
+            tab.close()
     visit.witness.errors.clear()
     visit.witness.violations.clear()
     visit.witness.requests.clear()
