@@ -154,6 +154,7 @@ TEMPLATES = [
                 "chatapp.views.access.add_live_address",
                 "chatapp.views.chat.uploads.add_file_limits",
                 "chatapp.views.access.add_theme",
+                "chatapp.views.account.notification_choices.add_page_notifications",
             ],
         },
     }

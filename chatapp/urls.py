@@ -352,6 +352,7 @@ urlpatterns = [
     path("settings/sessions/end", settings.end_other_sessions, name="end-other-sessions"),
     path("settings/notifications", notifications.save, name="save-notifications"),
     path("settings/notifications/devices", notifications.add_device, name="add-push-device"),
+    path("settings/notifications/pages", notifications.notify_from_pages, name="notify-from-pages"),
     path(
         "settings/notifications/devices/<uuid:device_id>/test",
         notifications.test_device,

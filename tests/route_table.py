@@ -351,6 +351,7 @@ ROUTES: dict[str, Route] = {
     "end-other-sessions": button(),
     "save-notifications": button(),
     "add-push-device": button(form=sent(subscription="x"), post=422),
+    "notify-from-pages": button(),
     "test-push-device": own_button(ids={"device_id": "push_device"}),
     "remove-push-device": own_button(ids={"device_id": "spare_push_device"}),
     "from-notification": own_page(methods="GET", ids={"token": "notification_token"}, get=302),

@@ -18,20 +18,22 @@ OURS = ("chatapp", "mcpconfig")
 TEMPLATE_LINES = 120
 SCRIPT_BYTES = 12 * 1024
 # Only for who may use a service with apps, and only on a conversation's page.
-APP_FRAME, APP_FRAME_BYTES = "static/js/app_frame.js", 6 * 1024
+APP_FRAME, APP_FRAME_BYTES = "static/js/modules/app_frame.js", 6 * 1024
 # Only in the frame of a diagram.
 DIAGRAM = "static/js/diagram.js"
 # Registered when a browser turns push on.
 WORKER = "static/js/worker.js"
+# Loaded where open pages notify.
+NOTIFYING = "static/js/modules/notify.js"
 # A module that is loaded with each page, because Safari copies only within the click.
-COPYING = "static/js/copy.js"
+COPYING = "static/js/modules/copy.js"
 # Modules, each loaded when an element that names it is used.
 LAZY_MODULES = {
-    "static/js/figure_view.js",
-    "static/js/lightbox.js",
-    "static/js/palette.js",
-    "static/js/push.js",
-    "static/js/quote.js",
+    "static/js/modules/figure_view.js",
+    "static/js/modules/lightbox.js",
+    "static/js/modules/palette.js",
+    "static/js/modules/push.js",
+    "static/js/modules/quote.js",
 }
 ALL_SCRIPT_BYTES = 24 * 1024
 
@@ -221,12 +223,12 @@ def test_templates_hold_no_script_style_or_handler() -> None:
 def test_our_scripts_are_light() -> None:
     bundled = {f"static/{source}" for sources in BUNDLES.values() for source in sources}
     sizes = {}
-    for path in (ROOT / "static/js").glob("*.js"):
+    for path in (ROOT / "static/js").rglob("*.js"):
         text = path.read_text()
         served = minify(path.name, text) if name(path) in bundled else text
         sizes[name(path)] = len(served.encode())
     assert sizes[APP_FRAME] <= APP_FRAME_BYTES
-    later = {APP_FRAME, DIAGRAM, WORKER, COPYING, *LAZY_MODULES}
+    later = {APP_FRAME, DIAGRAM, WORKER, NOTIFYING, COPYING, *LAZY_MODULES}
     eager = {file: size for file, size in sizes.items() if file not in later}
     assert len(eager) == len(sizes) - len(later)
     assert sum(eager.values()) <= SCRIPT_BYTES, eager
@@ -246,13 +248,14 @@ def test_each_copy_button_names_the_module_that_copies() -> None:
 def test_a_script_is_a_module_only_if_an_element_names_it() -> None:
     """The others are joined to one file, which a module could not be part of."""
     named = {
-        f"static/{path}"
+        f"static/{source}"
         for template in (ROOT / "templates").rglob("*.html")
         for path in re.findall(r'data-module="{% static "([^"]+)" %}"', template.read_text())
+        for source in BUNDLES[path]
     }
     exports = {
         name(path)
-        for path in (ROOT / "static/js").glob("*.js")
+        for path in (ROOT / "static/js").rglob("*.js")
         if re.search(r"^(export|import) ", path.read_text(), re.MULTILINE)
     }
     assert named == exports == {COPYING, *LAZY_MODULES}

@@ -80,6 +80,14 @@ BUNDLES = {
         "js/upload.js",
         "js/open.js",
     ],
+    # Loaded when they are needed.
+    **{
+        f"js/{name}.js": [f"js/modules/{name}.js"]
+        for name in (
+            *("app_frame", "copy", "figure_view", "lightbox"),
+            *("notify", "palette", "push", "quote"),
+        )
+    },
 }
 # A diagram's script of 2.9 MB takes five seconds at the best quality, and is 10 % smaller then.
 MOST_FOR_BEST_QUALITY = 256 * 1024

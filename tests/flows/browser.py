@@ -27,6 +27,7 @@ from playwright.sync_api import (
 
 from tests.migrated import make_sqlite
 from tests.peers.effects import Effects, application
+from tests.peers.installing import Unavailable, debian_program
 from tests.peers.serving import Served
 from tests.wire.http import Request
 from tests.wire.script import Answer
@@ -353,6 +354,21 @@ def visit(chromium: Browser, house: House, look: Look) -> Iterator[Visit]:
     yield made
     made.close()
     made.witness.assert_clean()
+
+
+@pytest.fixture
+def whole_visit(chromium: Browser, house: House) -> Iterator[Visit]:
+    """A visit in Chromium with its window, which alone shows notifications."""
+    try:
+        path = debian_program("chromium")
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    browser = chromium.browser_type.launch(executable_path=path, args=ARGUMENTS)
+    visit = Visit(browser, house, Witness(urlsplit(house.server.address).netloc))
+    yield visit
+    visit.close()
+    browser.close()
+    visit.witness.assert_clean()
 
 
 # --- pasting and dragging ------------------------------------------------------------------------

@@ -2,22 +2,17 @@
 on the internet, so the browser is given a subscription."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Worker, expect
+from playwright.sync_api import Page, Worker, expect
 
 from chatapp.notifications.push_messages import PushMessage
-from tests.peers.installing import Unavailable, debian_program
 from tests.wire.script import Answer
 
 from .browser import (
-    ARGUMENTS,
-    House,
     Visit,
-    Witness,
     ask_in_new_chat,
     both_looks,
     button,
@@ -125,7 +120,7 @@ def test_push_is_turned_on_shown_and_turned_off(visit: Visit) -> None:
 def test_a_browser_that_does_not_allow_it_says_so(visit: Visit) -> None:
     tab = open_section(visit)
     turn_on(tab, permission="denied")
-    said = "This browser does not allow push notifications here."
+    said = "This browser does not allow notifications here."
     expect(tab.locator("[data-announcements]")).to_contain_text(said)
 
 
@@ -160,21 +155,6 @@ def test_the_worker_keeps_static_files_only(visit: Visit) -> None:
     assert kept[0] == 1
     assert kept[1]
     assert all(re.fullmatch(r"/static/.+\.[0-9a-f]{12}\.\w+", path) for path in kept[1]), kept
-
-
-@pytest.fixture
-def whole_visit(chromium: Browser, house: House) -> Iterator[Visit]:
-    """A visit in Chromium with its window, which alone shows notifications."""
-    try:
-        path = debian_program("chromium")
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    browser = chromium.browser_type.launch(executable_path=path, args=ARGUMENTS)
-    visit = Visit(browser, house, Witness(urlsplit(house.server.address).netloc))
-    yield visit
-    visit.close()
-    browser.close()
-    visit.witness.assert_clean()
 
 
 def show_message(tab: Page, path: str) -> Worker:

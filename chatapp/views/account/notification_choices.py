@@ -1,13 +1,20 @@
-"""What the settings page shows about notifications."""
+"""What the settings page shows about notifications, and whether the open pages of a browser show
+some."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
 from chatapp.approvals import reminders
-from chatapp.models import NotificationPreference
+from chatapp.models import Member, NotificationPreference
 from chatapp.notifications import devices, due_notifications, push_keys
+from chatapp.server.languages import COOKIE_SECONDS
 from chatapp.views.access import MemberRequest
+
+# The id of the person for whom the open pages of this browser show notifications.
+PAGES_COOKIE = "notify"
 
 
 def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any]:
@@ -15,6 +22,8 @@ def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any
     person = request.user
     pushes = settings.PUSH_NOTIFICATIONS
     listed = devices.list_devices(person, request.session.session_key) if pushes else []
+    is_on_here = any(device.is_current for device in listed)
+    is_on_pages = _notifies_from_pages(request, person)
     webhooks = due_notifications.list_webhooks(person)
     return {
         "notifications": {
@@ -22,7 +31,8 @@ def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any
             "pushes": pushes,
             "push_key": push_keys.get_newest().public_key if pushes else "",
             "devices": listed,
-            "is_on_here": any(device.is_current for device in listed),
+            "is_on_pages": is_on_pages,
+            "may_turn_on": not is_on_here and (pushes or not is_on_pages),
             "sends_mail": settings.SENDS_MAIL,
             "has_mail": settings.SENDS_MAIL and reminders.is_on(person),
             "is_given_up": settings.SENDS_MAIL and reminders.is_given_up(person),
@@ -31,3 +41,33 @@ def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any
             "is_tested": request.GET.get("tested") == "yes",
         }
     }
+
+
+def add_page_notifications(
+    request: HttpRequest,
+) -> dict[str, Callable[[], NotificationPreference]]:
+    """Context processor: what the open pages of this browser tell the person, if they do. It loads
+    nobody, and the choice only where a template asks for it."""
+    user = request.__dict__.get("_cached_user")
+    if not isinstance(user, Member) or not _notifies_from_pages(request, user):
+        return {}
+    return {"page_notifications": lambda: NotificationPreference.of(user)}
+
+
+def switch_page_notifications(response: HttpResponse, person: Member, *, is_on: bool) -> None:
+    """Keep in this browser whether its open pages show notifications to this person."""
+    if not is_on:
+        response.delete_cookie(PAGES_COOKIE, samesite="Lax")
+        return
+    response.set_cookie(
+        PAGES_COOKIE,
+        str(person.pk),
+        max_age=COOKIE_SECONDS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _notifies_from_pages(request: HttpRequest, person: Member) -> bool:
+    return request.COOKIES.get(PAGES_COOKIE) == str(person.pk)

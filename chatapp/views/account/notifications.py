@@ -1,4 +1,5 @@
-"""Notifications: what a person chose to be told, their devices, and the links in notifications."""
+"""Notifications: what a person chose to be told, their devices, open pages, and the links
+in notifications."""
 
 import uuid
 
@@ -17,6 +18,7 @@ from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.approvals.inbox import build_inbox_context
 
+from .notification_choices import switch_page_notifications
 from .settings import render_page
 
 PLACE = "#notifications"
@@ -60,7 +62,18 @@ def add_device(request: MemberRequest) -> HttpResponse:
         return render_page(request, problem=str(error), status=429)
     except Refused as refused:
         return render_page(request, problem=refused.sentence, status=refused.status)
-    return _return_to_page()
+    response = _return_to_page()
+    # One kind is enough in one browser.
+    switch_page_notifications(response, request.user, is_on=False)
+    return response
+
+
+@for_members("POST")
+def notify_from_pages(request: MemberRequest) -> HttpResponse:
+    """Turn the notifications of open pages on in the browser that sent this, or off."""
+    response = _return_to_page()
+    switch_page_notifications(response, request.user, is_on="off" not in request.POST)
+    return response
 
 
 @for_members("POST")

@@ -19,6 +19,7 @@ __all__ = ["board", "phone"]
 pytestmark = pytest.mark.django_db(transaction=True)
 SAVE = "/settings/notifications"
 DEVICES = "/settings/notifications/devices"
+PAGES = "/settings/notifications/pages"
 
 
 def read_section(client: Client) -> Any:
@@ -105,10 +106,50 @@ def test_an_admin_of_the_server_switches_push_off(
     settings.PUSH_NOTIFICATIONS = False
     section = read_section(owner_client)
     assert "switched off on this server" in section.text
-    assert not section.all("button")
+    # What open pages show needs no push.
+    (button,) = section.all("button")
+    assert button["data-key"] == ""
     subscription = board.open_browser().subscription
     assert owner_client.post(DEVICES, {"subscription": subscription}).status_code == 404
     assert not PushKey.objects.exists()
+
+
+def test_pages_of_a_browser_notify_its_person_only(owner: Member, owner_client: Client) -> None:
+    def has_script(client: Client) -> bool:
+        return "js/notify" in client.get("/usage/").content.decode()
+
+    assert not has_script(owner_client)
+    answer = owner_client.post(PAGES)
+    assert answer["Location"] == "/settings/#notifications"
+    assert has_script(owner_client)
+    assert "Turn off" in read_section(owner_client).text
+    # Another person at the same browser has not asked for them.
+    other = signed_in(Member.objects.create_user("other"))
+    other.cookies["notify"] = owner_client.cookies["notify"].value
+    assert not has_script(other)
+    owner_client.post(PAGES, {"off": "yes"})
+    assert not has_script(owner_client)
+
+
+def test_push_takes_the_place_of_the_notifications_of_pages(
+    owner_client: Client, board: NoticeBoard
+) -> None:
+    owner_client.post(PAGES)
+    assert "Push on this device" in read_section(owner_client).text
+    subscription = board.open_browser().subscription
+    owner_client.post(DEVICES, {"subscription": subscription})
+    section = read_section(owner_client)
+    assert "Push on since" in section.text
+    assert "Notifications of open pages" not in section.text
+
+
+def test_without_push_the_notifications_of_pages_are_turned_on_once(
+    owner_client: Client, settings: Any
+) -> None:
+    settings.PUSH_NOTIFICATIONS = False
+    owner_client.post(PAGES)
+    (button,) = read_section(owner_client).all("button")
+    assert button["name"] == "off"
 
 
 def test_choices_are_saved_and_shown(owner: Member, owner_client: Client) -> None:
