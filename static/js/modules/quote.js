@@ -61,8 +61,9 @@ const quote = () => {
   const gap = "\n\n".slice(box.value.slice(0, at).match(/\n{0,2}$/)[0].length);
   box.focus();
   box.setSelectionRange(at, at);
+  const quoted = lines.map((line) => ("> " + line).trimEnd()).join("\n");
   // As if typed: it can be undone.
-  document.execCommand("insertText", false, `${at ? gap : ""}${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`);
+  document.execCommand("insertText", false, `${at ? gap : ""}${quoted}\n\n`);
   box.blur();
   box.focus(); // scrolls to the caret
 };

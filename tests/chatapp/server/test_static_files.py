@@ -118,6 +118,19 @@ def test_no_name_is_declared_twice_in_a_bundle() -> None:
     assert find_declared(planted) == ["box", "words", "last", "words"]
 
 
+NESTED = re.compile(r"`[^`]*\$\{[^}`]*`")
+
+
+def test_no_template_is_inside_another_in_a_script() -> None:
+    """rjsmin would take the spaces out of the inner one."""
+    for name in BUNDLES:
+        if name.endswith(".js"):
+            assert not NESTED.search(joined(name)), name
+    planted = "say(`${lines.map((line) => `> ${line}`)}`);"
+    assert NESTED.search(planted)
+    assert "`>${line}`" in static_files.minify("a.js", planted)
+
+
 def test_nothing_else_is_taken_for_a_bundle() -> None:
     assert BundleFinder().find("css/other.css") is None
     assert BundleFinder().find("../secret_key", find_all=True) == []
