@@ -21,7 +21,7 @@ SCRIPT_BYTES = 12 * 1024
 APP_FRAME, APP_FRAME_BYTES = "static/js/modules/app_frame.js", 6 * 1024
 # Only in the frame of a diagram.
 DIAGRAM = "static/js/diagram.js"
-# Registered when a browser turns push on.
+# Registered when a browser turns notifications on.
 WORKER = "static/js/worker.js"
 # Loaded where open pages notify.
 NOTIFYING = "static/js/modules/notify.js"

@@ -159,7 +159,7 @@ def _read_subscription(text: str) -> Subscription:
     """Return what the browser sent. Raises Refused."""
     if not text:
         raise Refused(
-            _("Push messages need JavaScript. Switch it on in your browser, and try again.")
+            _("Notifications need JavaScript. Switch it on in your browser, and try again.")
         )
     try:
         if len(text) > MAX_SUBSCRIPTION_CHARACTERS:

@@ -36,7 +36,7 @@ onOpen(() => {
   let queue = [], follows = end, top = box.scrollTop, asked;
 
   const paint = () => {
-    if (!box.isConnected) return;
+    if (!box.isConnected || !queue.length) return;
     for (const [op, id, html] of queue.splice(0)) {
       const at = byId(id);
       for (const fresh of at && change[op](at, html) || []) htmx.process(fresh), fire(fresh, "painted");
@@ -54,7 +54,11 @@ onOpen(() => {
   };
 
   box.addEventListener("changes", ({ detail }) => {
-    if (!queue.length) document.hidden ? setTimeout(paint, 250) : requestAnimationFrame(paint);
+    if (!queue.length) {
+      document.hidden || requestAnimationFrame(paint);
+      // A page that is hidden by then has no frame.
+      setTimeout(paint, 250);
+    }
     queue.push(...detail);
   });
   if (!end) return;

@@ -132,7 +132,7 @@ def test_no_page_may_use_what_no_page_needs() -> None:
     assert policy.split(", ") == [f"{feature}=()" for feature in UNUSED_FEATURES]
     # The copy buttons write to the clipboard.
     assert "clipboard-write" not in policy
-    scripts = "".join(path.read_text() for path in Path("static/js").glob("*.js"))
+    scripts = "".join(path.read_text() for path in Path("static/js").rglob("*.js"))
     assert "clipboard.write(" in scripts and "clipboard.read" not in scripts
 
 

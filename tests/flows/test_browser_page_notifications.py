@@ -17,16 +17,21 @@ from .browser import (
 )
 
 pytestmark = pytest.mark.long
-# Here the browser takes every page for visible.
+# Here the browser takes every page for visible. One that is hidden has no frames.
 HIDE = """
 window.isAway = false;
 Object.defineProperty(document, "hidden", { get: () => window.isAway });
+const frame = requestAnimationFrame;
+window.requestAnimationFrame = (act) => frame((time) => isAway || act(time));
 """
 # Chromium without its window may not show any.
 RECORD = """
 window.told = [];
 const record = async (title, { body, data }) => told.push([title, body, data]);
-if (isSecureContext) ServiceWorkerRegistration.prototype.showNotification = record;
+if (isSecureContext) {
+  ServiceWorkerRegistration.prototype.showNotification = record;
+  Object.defineProperty(Notification, "permission", { value: "granted" });
+}
 """
 # With its window, the system may take it away at once.
 SHOW_AND_RECORD = """
@@ -47,6 +52,7 @@ TURN = """async (isAway) => {
   dispatchEvent(new Event("visibilitychange"));
   while (await isSeen() === isAway) await new Promise((go) => setTimeout(go, 20));
 }"""
+HIDDEN = "isAway = true; dispatchEvent(new Event('visibilitychange'));"
 SLOW = Answer(text="One, two, three. " * 8, chunk=8, delay_ms=80)
 FINISHED, FAILED = "An answer is finished", "An answer failed"
 ONE_WAITS = "1 request is waiting for you"
@@ -68,8 +74,18 @@ def leave(tab: Page) -> None:
     tab.evaluate(TURN, True)
 
 
+def leave_together(first: Page, last: Page) -> None:
+    first.evaluate(HIDDEN)
+    leave(last)
+
+
+def wait_for(tab: Page, condition: str) -> None:
+    """Wait without frames, which a hidden page has none of."""
+    tab.wait_for_function(f"() => {condition}", polling=50)
+
+
 def expect_told(tab: Page, *told: list[str]) -> None:
-    tab.wait_for_function("(count) => told.length >= count", arg=len(told))
+    wait_for(tab, f"told.length >= {len(told)}")
     assert tab.evaluate("told") == list(told)
 
 
@@ -116,7 +132,7 @@ def test_while_a_page_is_visible_no_other_says_anything(visit: Visit) -> None:
     ask_slowly(tab, visit, "Count unseen")
     seen = tab.context.new_page()
     seen.goto("/usage/")
-    tab.evaluate("isAway = true; dispatchEvent(new Event('visibilitychange'));")
+    tab.evaluate(HIDDEN)
     expect_over(tab)
     tab.evaluate("() => navigator.locks.query()")
     assert tab.evaluate("told") == []
@@ -134,7 +150,7 @@ def test_it_says_what_its_person_chose(visit: Visit) -> None:
     expect_told(tab, [FINISHED, "", path])
     tab.goto("/settings/#notifications")
     tab.get_by_role("checkbox", name="Hide chat titles").uncheck()
-    tab.get_by_role("checkbox", name="Push when an answer is finished").uncheck()
+    tab.get_by_role("checkbox", name="Notification when an answer is finished").uncheck()
     button(tab, "Save notifications").click()
     ask_slowly(tab, visit, "A dull plan")
     leave(tab)
@@ -145,16 +161,50 @@ def test_it_says_what_its_person_chose(visit: Visit) -> None:
     expect_told(tab, [ONE_WAITS, "", "/approvals/"])
     button(card(phone, "delete thing"), "Deny").click()
     tab.goto("/settings/#notifications")
-    tab.get_by_role("checkbox", name="Push when an answer is finished").check()
+    tab.get_by_role("checkbox", name="Notification when an answer is finished").check()
     button(tab, "Save notifications").click()
 
 
-def test_turned_off_it_says_nothing(visit: Visit) -> None:
-    tab = turn_on(visit)
-    assert tab.locator("script[data-notify]").count() == 1
-    button(tab, "Turn off the notifications of open pages").click()
-    expect(button(tab, "Turn on")).to_be_visible()
-    assert tab.locator("script[data-notify]").count() == 0
+def test_every_open_page_follows_the_settings(visit: Visit) -> None:
+    settings = turn_on(visit)
+    tab = settings.context.new_page()
+    ask_in_new_chat(tab, visit.house.model.answers("Count in secret", Answer(text="One.")))
+    expect_over(tab)
+    settings.get_by_role("checkbox", name="Hide chat titles").check()
+    button(settings, "Save notifications").click()
+    wait_for(tab, "!document.querySelector('[data-notify]').dataset.titles")
+    leave_together(settings, tab)
+    ask(tab, visit.house.model.answers("Count on in secret", SLOW))
+    expect_told(tab, [FINISHED, "", tab.evaluate("location.pathname")])
+    settings.get_by_role("checkbox", name="Hide chat titles").uncheck()
+    button(settings, "Save notifications").click()
+    button(settings, "Turn off the notifications of open pages").click()
+    expect(button(settings, "Turn on")).to_be_visible()
+    expect(settings.locator("script[data-notify]")).to_have_count(0)
+    settings.goto("about:blank")
+    ask(tab, visit.house.model.answers("Count unheard", SLOW))
+    expect_over(tab)
+    tab.evaluate("() => navigator.locks.query()")
+    assert len(tab.evaluate("told")) == 1
+
+
+def test_a_browser_whose_push_service_never_answers_is_not_waited_for(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.add_init_script("PushManager.prototype.subscribe = () => new Promise(() => {});")
+    tab.context.grant_permissions(["notifications"])
+    tab.goto("/settings/#notifications")
+    button(tab, "Turn on").click()
+    expect(button(tab, "Turn off the notifications of open pages")).to_be_visible()
+
+
+def test_a_browser_that_keeps_no_worker_says_what_it_lacks(visit: Visit) -> None:
+    tab = visit.tab()
+    tab.add_init_script("ServiceWorkerContainer.prototype.register = () => Promise.reject();")
+    tab.context.grant_permissions(["notifications"])
+    tab.goto("/settings/#notifications")
+    button(tab, "Turn on").click()
+    said = "This browser does not allow notifications here."
+    expect(tab.locator("[data-announcements]")).to_contain_text(said)
 
 
 def test_the_browser_shows_it_and_takes_it_away_when_its_person_returns(

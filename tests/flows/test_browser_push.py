@@ -136,7 +136,7 @@ def test_without_javascript_the_page_says_what_it_needs(visit: Visit) -> None:
     tab = open_section(visit, java_script_enabled=False)
     button(tab, "Turn on").click()
     alert = tab.locator("#notifications").get_by_role("alert")
-    expect(alert).to_contain_text("Push messages need JavaScript.")
+    expect(alert).to_contain_text("Notifications need JavaScript.")
 
 
 def test_the_worker_keeps_static_files_only(visit: Visit) -> None:

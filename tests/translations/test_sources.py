@@ -156,7 +156,7 @@ PROTOCOL_MESSAGES = ['"Not supported."']
 
 
 def test_scripts_take_their_sentences_from_the_page() -> None:
-    scripts = {path.name: path.read_text() for path in (ROOT / "static/js").glob("*.js")}
+    scripts = {path.name: path.read_text() for path in (ROOT / "static/js").rglob("*.js")}
     assert len(scripts) > 5
     found = {name: SENTENCE_IN_SCRIPT.findall(text) for name, text in scripts.items()}
     assert {name: each for name, each in found.items() if each} == {

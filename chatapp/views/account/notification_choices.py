@@ -23,7 +23,7 @@ def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any
     pushes = settings.PUSH_NOTIFICATIONS
     listed = devices.list_devices(person, request.session.session_key) if pushes else []
     is_on_here = any(device.is_current for device in listed)
-    is_on_pages = _notifies_from_pages(request, person)
+    is_on_pages = notifies_from_pages(request, person)
     webhooks = due_notifications.list_webhooks(person)
     return {
         "notifications": {
@@ -32,6 +32,7 @@ def describe_choices(request: MemberRequest, problem: str = "") -> dict[str, Any
             "push_key": push_keys.get_newest().public_key if pushes else "",
             "devices": listed,
             "is_on_pages": is_on_pages,
+            "notifies": pushes or is_on_pages,
             "may_turn_on": not is_on_here and (pushes or not is_on_pages),
             "sends_mail": settings.SENDS_MAIL,
             "has_mail": settings.SENDS_MAIL and reminders.is_on(person),
@@ -49,25 +50,29 @@ def add_page_notifications(
     """Context processor: what the open pages of this browser tell the person, if they do. It loads
     nobody, and the choice only where a template asks for it."""
     user = request.__dict__.get("_cached_user")
-    if not isinstance(user, Member) or not _notifies_from_pages(request, user):
+    if not isinstance(user, Member) or not notifies_from_pages(request, user):
         return {}
     return {"page_notifications": lambda: NotificationPreference.of(user)}
 
 
-def switch_page_notifications(response: HttpResponse, person: Member, *, is_on: bool) -> None:
-    """Keep in this browser whether its open pages show notifications to this person."""
+def switch_page_notifications(
+    request: MemberRequest, response: HttpResponse, *, is_on: bool
+) -> None:
+    """Keep in this browser whether its open pages show notifications to this person. The pages read
+    the cookie too, so that all of them stop."""
+    person = request.user
     if not is_on:
-        response.delete_cookie(PAGES_COOKIE, samesite="Lax")
+        if notifies_from_pages(request, person):
+            response.delete_cookie(PAGES_COOKIE, samesite="Lax")
         return
     response.set_cookie(
         PAGES_COOKIE,
         str(person.pk),
         max_age=COOKIE_SECONDS,
         secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
         samesite="Lax",
     )
 
 
-def _notifies_from_pages(request: HttpRequest, person: Member) -> bool:
+def notifies_from_pages(request: HttpRequest, person: Member) -> bool:
     return request.COOKIES.get(PAGES_COOKIE) == str(person.pk)

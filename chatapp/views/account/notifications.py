@@ -18,7 +18,7 @@ from chatapp.server.request_rates import TooManyRequests, count_request
 from chatapp.views.access import MemberRequest, for_members
 from chatapp.views.approvals.inbox import build_inbox_context
 
-from .notification_choices import switch_page_notifications
+from .notification_choices import notifies_from_pages, switch_page_notifications
 from .settings import render_page
 
 PLACE = "#notifications"
@@ -30,7 +30,7 @@ def save(request: MemberRequest) -> HttpResponse:
     """Store the choices that the page has shown."""
     sent, person = request.POST, request.user
     chosen = {}
-    if django_settings.PUSH_NOTIFICATIONS:
+    if django_settings.PUSH_NOTIFICATIONS or notifies_from_pages(request, person):
         chosen = {name: name in sent for name in ("pushes_waiting", "pushes_answers")}
         chosen["shows_titles"] = "hides_titles" not in sent
     if due_notifications.list_webhooks(person):
@@ -46,7 +46,9 @@ def save(request: MemberRequest) -> HttpResponse:
 @for_members("POST")
 def add_device(request: MemberRequest) -> HttpResponse:
     """Turn push messages on for the browser that sent this."""
-    if not django_settings.PUSH_NOTIFICATIONS:
+    subscription = request.POST.get("subscription", "")
+    # Without JavaScript, the button is told what it needs.
+    if subscription and not django_settings.PUSH_NOTIFICATIONS:
         raise Http404
     agent = request.headers.get("User-Agent", "")
     try:
@@ -55,7 +57,7 @@ def add_device(request: MemberRequest) -> HttpResponse:
             request.user,
             request.session.session_key or "",
             describe_device(agent),
-            request.POST.get("subscription", ""),
+            subscription,
             is_phone=is_phone(agent),
         )
     except TooManyRequests as error:
@@ -64,7 +66,7 @@ def add_device(request: MemberRequest) -> HttpResponse:
         return render_page(request, problem=refused.sentence, status=refused.status)
     response = _return_to_page()
     # One kind is enough in one browser.
-    switch_page_notifications(response, request.user, is_on=False)
+    switch_page_notifications(request, response, is_on=False)
     return response
 
 
@@ -72,7 +74,7 @@ def add_device(request: MemberRequest) -> HttpResponse:
 def notify_from_pages(request: MemberRequest) -> HttpResponse:
     """Turn the notifications of open pages on in the browser that sent this, or off."""
     response = _return_to_page()
-    switch_page_notifications(response, request.user, is_on="off" not in request.POST)
+    switch_page_notifications(request, response, is_on="off" not in request.POST)
     return response
 
 

@@ -1,23 +1,35 @@
 // Notifications of pages that nobody sees.
 const { dataset } = find("[data-notify]");
-const ready = navigator.serviceWorker.ready;
+const workers = navigator.serviceWorker;
+const ready = workers.register("/worker.js").then(() => workers.ready);
+
+const close = async (filter) => {
+  for (const shown of await (await ready).getNotifications(filter)) shown.close();
+};
 
 // A visible page holds this lock. While one does, no page notifies.
 let release;
-const look = async () => {
+const look = () => {
   release?.();
   if (document.hidden) return;
-  navigator.locks.request("visible", { mode: "shared" }, () => document.hidden || new Promise((done) => release = done));
-  for (const shown of await (await ready).getNotifications()) shown.close();
+  const seen = new Promise((done) => release = done);
+  navigator.locks.request("visible", { mode: "shared" }, () => seen);
+  close();
 };
 on("visibilitychange", look);
 look();
 
+// The newest page has the newest choices.
+const choices = new BroadcastChannel("notify");
+choices.onmessage = ({ data }) => Object.assign(dataset, data);
+choices.postMessage({ ...dataset });
+
 // Phones let only the worker show one. Several pages with one `tag` show it once.
-const show = async (title, chat, data) => {
+const show = async (title, chat, path) => {
   const { held } = await navigator.locks.query();
-  if (!title || held.some(({ name }) => name === "visible")) return;
-  (await ready).showNotification(title, { body: dataset.titles && chat, tag: title + data, icon: dataset.icon, data });
+  const isOn = document.cookie.includes("notify=") && Notification.permission === "granted";
+  if (!title || !isOn || held.some(({ name }) => name === "visible")) return;
+  (await ready).showNotification(title, { body: dataset.titles && chat, tag: path, icon: dataset.icon, data: path });
 };
 
 let count = +find(".approvals").dataset.keep;
@@ -25,8 +37,9 @@ on("painted", ({ target: at }) => {
   const { keep, state } = at.dataset;
   if (at.matches(".approvals")) {
     if (keep > count && dataset.waits) show(at.querySelector(".count").textContent, "", at.pathname);
+    if (keep < count) close({ tag: at.pathname });
     count = +keep;
-  } else if (at.matches(".status")) show(dataset[state], find("h1").innerText, location.pathname);
+  } else if (at.matches(".status")) show(dataset[state], find(".topbar h1")?.innerText, location.pathname);
 });
 
 // The list has the chats that are not open.

@@ -97,7 +97,7 @@ def test_without_javascript_the_page_says_what_it_needs(owner_client: Client) ->
     answer = owner_client.post(DEVICES, {"subscription": ""})
     assert answer.status_code == 422
     section = parse(answer.content.decode()).one("section", id="notifications")
-    assert "Push messages need JavaScript." in section.one("p", role="alert").text
+    assert "Notifications need JavaScript." in section.one("p", role="alert").text
 
 
 def test_an_admin_of_the_server_switches_push_off(
@@ -143,13 +143,34 @@ def test_push_takes_the_place_of_the_notifications_of_pages(
     assert "Notifications of open pages" not in section.text
 
 
-def test_without_push_the_notifications_of_pages_are_turned_on_once(
+def test_without_push_the_notifications_of_pages_have_the_choices(
+    owner: Member, owner_client: Client, settings: Any
+) -> None:
+    settings.PUSH_NOTIFICATIONS = False
+    owner_client.post(SAVE, {"hides_titles": "on"})
+    assert NotificationPreference.of(owner).shows_titles  # nothing of this was on the page
+    owner_client.post(PAGES)
+    section = read_section(owner_client)
+    assert [each.text for each in section.all("button")] == ["Save notifications", "Turn off"]
+    assert "Open pages" in section.one("thead").text
+    owner_client.post(SAVE, {"hides_titles": "on"})
+    assert not NotificationPreference.of(owner).shows_titles
+
+
+def test_without_push_and_javascript_the_page_says_what_it_needs(
     owner_client: Client, settings: Any
 ) -> None:
     settings.PUSH_NOTIFICATIONS = False
+    answer = owner_client.post(DEVICES, {"subscription": ""})
+    assert answer.status_code == 422
+    assert "Notifications need JavaScript." in answer.content.decode()
+
+
+def test_one_person_does_not_turn_off_the_notifications_of_another(owner_client: Client) -> None:
     owner_client.post(PAGES)
-    (button,) = read_section(owner_client).all("button")
-    assert button["name"] == "off"
+    other = signed_in(Member.objects.create_user("other"))
+    other.cookies["notify"] = owner_client.cookies["notify"].value
+    assert "notify" not in other.post(PAGES, {"off": "yes"}).cookies
 
 
 def test_choices_are_saved_and_shown(owner: Member, owner_client: Client) -> None:
