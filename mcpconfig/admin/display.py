@@ -27,4 +27,9 @@ def render_json(value: Any) -> SafeString | str:
     """Return `value` as indented JSON, or `EMPTY` for null and an empty object."""
     if value in (None, {}):
         return EMPTY
-    return format_html("<pre>{}</pre>", json.dumps(value, ensure_ascii=False, indent=2))
+    return draw_block(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def draw_block(text: str) -> SafeString:
+    """Return text in its lines. A wide block scrolls, so the keyboard can reach it."""
+    return format_html('<pre tabindex="0">{}</pre>', text)

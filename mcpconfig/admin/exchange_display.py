@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from mcpconfig.models import Exchange
 from mcpconfig.trace.formatting import format_body
 
-from .display import EMPTY
+from .display import EMPTY, draw_block
 
 
 def describe_request(exchange: Exchange) -> str:
@@ -43,4 +43,4 @@ def render_body(body: str, size: int) -> SafeString | str:
             "size": intcomma(size),
         }
     )
-    return format_html("<pre>{}</pre>{}", format_body(body), note)
+    return format_html("{}{}", draw_block(format_body(body)), note)

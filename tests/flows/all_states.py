@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, Group
 from django.template.loader import render_to_string
 from django.test import RequestFactory
+from django.urls import reverse
 from django.utils import timezone
 
 from chatapp.models import (
@@ -237,3 +239,20 @@ def _add_app(call: ToolCall, turn: Turn) -> None:
             Question.objects.create(round=1, requests=[form().to_json()], **paper)
         case State.SUCCEEDED:
             Review.objects.create(binding=rows.BINDING, **paper)
+
+
+def list_admin_pages() -> list[str]:
+    """Of each model in the admin: its list, the form to add one, and the page of one."""
+    request: Any = RequestFactory().get("/admin/")
+    request.user = Member.objects.get(username="admin")
+    found = []
+    for model, shown in admin.site._registry.items():
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        if not shown.has_view_permission(request):
+            continue
+        found.append(reverse(f"{name}_changelist"))
+        if shown.has_add_permission(request):
+            found.append(reverse(f"{name}_add"))
+        if (one := shown.get_queryset(request).first()) is not None:
+            found.append(reverse(f"{name}_change", args=[one.pk]))
+    return found

@@ -21,7 +21,7 @@ from .browser import (
     fill_house,
     sign_in,
 )
-from .test_browser_axe import SCHEMES, SIZES, axe, objections
+from .test_browser_axe import SCHEMES, SIZES, axe, expect_blocked_of_axe_alone, objections
 from .test_browser_files import NOTES, PICTURE
 
 __all__ = ["axe"]
@@ -284,6 +284,5 @@ def test_a_day_is_fit_for_everybody(
         found[place] = objections(tab, axe)
 
     WALKS[name](visit, tab, look)
-    # axe tries a style of its own to measure with, which the page's policy rightly blocks.
-    visit.witness.violations.clear()
+    expect_blocked_of_axe_alone(visit)
     assert {place: words for place, words in found.items() if words} == {}

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from chatapp.admin.badges import EMPTY, describe_seconds
 from chatapp.admin.policy.who_can import OWN
 from chatapp.admin.reason_texts import translate_for_admin
-from chatapp.models import Approval, LogEntry, Member, Review, Step, ToolCall
+from chatapp.models import Approval, Consent, LogEntry, Member, Review, Step, ToolCall
 from chatapp.models.policy.policy import LEVEL_LABELS
 from chatapp.permissions import reasons
 from chatapp.permissions.check_order import CHECKS, Check, find_check
@@ -164,6 +166,8 @@ def _describe_decision(
             rule = format_html('<a href="{}">{}</a>', address, call.rule.name)
         sentence = format_html(str(RULE_SENTENCES[decider]), rule=rule)
         return format_html("{} {}", sentence, _describe_signers(approval)) if approval else sentence
+    if decider == "permissions" and call.consent is not None:
+        return _describe_permission(call, call.consent, reader)
     why = _translate_why(call, may_read=may_read)
     return f"{why} {_describe_signers(approval)}".strip() or EMPTY
 
@@ -173,6 +177,29 @@ RULE_SENTENCES: "dict[Check, StrOrPromise]" = {
     "asking_rules": _lazy("The rule {rule} matched. It asks every time."),
     "allowing_rules": _lazy("The rule {rule} allows this call."),
 }
+
+
+def _describe_permission(call: ToolCall, consent: Consent, reader: Member) -> SafeString | str:
+    """Return which permission covered the call: whose, for what, since when, and if it ended."""
+    owner = call.turn.conversation.owner
+    person: Any = owner.display_name
+    if reader.has_perm("chatapp.view_member"):
+        address = reverse("admin:chatapp_member_person", args=[owner.pk])
+        person = format_html('<a href="{}">{}</a>', address, owner.display_name)
+    given = format_html(
+        _("{person} allowed this in advance on {time}, {scope}."),
+        person=person,
+        time=_write_time(consent.created_at),
+        scope=consent.get_scope_display(),
+    )
+    if consent.revoked_at is None:
+        return given
+    revoked = _("This permission was revoked on %(time)s.")
+    return format_html("{} {}", given, revoked % {"time": _write_time(consent.revoked_at)})
+
+
+def _write_time(moment: datetime) -> str:
+    return date_format(localtime(moment), "DATETIME_FORMAT")
 
 
 def _describe_signers(approval: Approval | None) -> str:

@@ -19,7 +19,7 @@ from chatapp.people.admin_rights import VIEW_CHATS
 from chatapp.rendering.hidden_characters import draw_hidden
 from chatapp.rendering.pages.log import LogLine, build_line
 from mcpconfig.admin.big_lists import BigListMixin
-from mcpconfig.admin.display import format_to_the_second
+from mcpconfig.admin.display import draw_block, format_to_the_second
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .chat_reasons import FilteredLookupsMixin, make_open_address
@@ -116,7 +116,7 @@ class LogAdmin(FilteredLookupsMixin, BigListMixin, ReadOnlyMixin, admin.ModelAdm
     @admin.display(description=_lazy("Data"))
     def formatted_data(self, entry: LogEntry) -> SafeString:
         text = json.dumps(_read_values(entry), ensure_ascii=False, indent=2)
-        return format_html("<pre>{}</pre>", draw_hidden(text))
+        return draw_block(draw_hidden(text))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -4,13 +4,13 @@ import django_tasks_db.admin  # noqa: F401  registers the model
 from django.contrib import admin
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _lazy
 from django_tasks import TaskResultStatus
 from django_tasks_db.models import DBTaskResult, get_date_max
 
 from chatapp.admin.badges import EMPTY, render_badge
+from mcpconfig.admin.display import draw_block
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .filters import DateFilter, StateFilter
@@ -70,4 +70,4 @@ class TaskAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Error"))
     def error(self, result: DBTaskResult) -> SafeString | str:
-        return format_html("<pre>{}</pre>", result.traceback) if result.traceback else EMPTY
+        return draw_block(result.traceback) if result.traceback else EMPTY

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _lazy
 from chatapp.admin.badges import EMPTY, describe_seconds, render_badge
 from chatapp.models import Trial
 from chatapp.permissions.reasons import translate_reason
+from mcpconfig.admin.display import draw_block
 from mcpconfig.admin.read_only import ReadOnlyMixin
 
 from .filters import PersonFilter, RiskFilter, SentFilter, ServiceFilter
@@ -58,7 +59,7 @@ class TrialAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
     @admin.display(description=_lazy("Arguments"))
     def formatted_arguments(self, trial: Trial) -> SafeString:
-        return format_html("<pre>{}</pre>", trial.arguments)
+        return draw_block(trial.arguments)
 
     @admin.display(description=_lazy("Duration"))
     def duration(self, trial: Trial) -> str:

@@ -25,6 +25,7 @@ from chatapp.models import (
     ToolLimit,
 )
 from chatapp.people.admin_rights import may_give
+from mcpconfig.admin.tools import LabelledFormSet
 from mcpconfig.models import Service
 
 # A form with more of them is slow, and with a thousand it is refused.
@@ -37,6 +38,7 @@ class MembershipInline(admin.TabularInline):
     verbose_name = _lazy("member")
     verbose_name_plural = _lazy("members")
     autocomplete_fields = ("member",)
+    formset = LabelledFormSet
     extra = 1
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

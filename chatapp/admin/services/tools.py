@@ -23,6 +23,7 @@ from chatapp.permissions.reasons import is_opinion, translate_reason
 from chatapp.rendering.hidden_characters import draw_hidden, draw_hidden_in
 from chatapp.tool_menu.use_counts import DAYS
 from chatapp.tools.catalogue import assess_risk
+from mcpconfig.admin.display import draw_block
 from mcpconfig.admin.tools import ToolDefinitionAdmin
 from mcpconfig.models import ToolDefinition, ToolSetting
 
@@ -55,7 +56,7 @@ class ChatToolDefinitionAdmin(ToolDefinitionAdmin):
 
     @admin.display(description=_lazy("Description"))
     def drawn_description(self, definition: ToolDefinition) -> SafeString:
-        return format_html("<pre>{}</pre>", draw_hidden(definition.description))
+        return draw_block(draw_hidden(definition.description))
 
     @admin.display(description=_lazy("Risk"))
     def risk(self, definition: ToolDefinition) -> SafeString:

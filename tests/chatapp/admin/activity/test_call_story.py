@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatapp.audit import chat_access
-from chatapp.models import Approval, Member, PolicyRule, SecondSignature, ToolCall
+from chatapp.models import Approval, Consent, Member, PolicyRule, SecondSignature, ToolCall
 from chatapp.permissions import reasons
 from tests.conftest import signed_in
 from tests.turns import rows
@@ -50,6 +50,22 @@ def test_why_a_call_was_asked_is_three_clicks_away(admin_client: Client, owner: 
         "Rules that refuse",
         "Plan mode",
     ]
+
+
+def test_the_permission_that_covered_a_call_is_named(admin_client: Client, owner: Member) -> None:
+    service = rows.service()
+    consent = Consent.objects.create(
+        person=owner, service=service, endpoint=service.endpoint, scope="service", definitions={}
+    )
+    call = rows.call(rows.turn(owner), why=reasons.ALLOWED_IN_ADVANCE, consent=consent)
+    page = open_story(admin_client, call)
+    (answer,) = words(page, ".answer")
+    assert answer.startswith("owner allowed this in advance on ")
+    assert answer.endswith(", this service, always.")
+    (link,) = page.select(".answer a")
+    assert link["href"] == f"/admin/chatapp/member/{owner.pk}/person/"
+    Consent.objects.update(revoked_at=timezone.now())
+    assert "This permission was revoked on" in words(open_story(admin_client, call), ".answer")[0]
 
 
 @pytest.mark.parametrize(

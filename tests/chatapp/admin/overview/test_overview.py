@@ -30,6 +30,7 @@ from chatapp.models import (
     LastRun,
     MailPreference,
     Member,
+    ModelProvider,
     PolicyChange,
     ToolCall,
     Turn,
@@ -219,6 +220,22 @@ def test_a_failing_check_leads_to_the_page_of_checks(
         monkeypatch.setattr(module, "check_settings", lambda: failing)
     assert "The key is short. Set SECRET_KEY." in read_needs(admin_client)["checks"]
     assert "The key is short." in open_overview(admin_client, "/admin/checks/").text
+
+
+def test_a_server_with_the_demo_assistant_alone_needs_nobody(admin_client: Client) -> None:
+    assert "checks" not in read_needs(admin_client)
+    assert "Only the demo assistant" in open_overview(admin_client, "/admin/checks/").text
+
+
+def test_a_provider_without_a_key_needs_an_admin(admin_client: Client) -> None:
+    ModelProvider.objects.create(slug="work", kind="openai", label="Work")
+    assert "Work" in read_needs(admin_client)["checks"]
+
+
+@pytest.mark.usefixtures("no_kept_problems")
+def test_a_wrong_public_address_needs_an_admin(admin_client: Client, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://elsewhere.example"
+    assert "elsewhere.example, which is not allowed" in read_needs(admin_client)["checks"]
 
 
 def test_the_most_urgent_is_first(admin_client: Client, owner: Member) -> None:
