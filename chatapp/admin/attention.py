@@ -1,4 +1,5 @@
-"""What needs an admin, counted in one statement for the menu of every page."""
+"""What needs an admin, counted in one statement for the menu of every page. Providers are counted
+so that their keys are checked only where there are some."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +13,7 @@ from django_tasks_db.models import DBTaskResult
 
 from chatapp.approvals.reminders import MAX_REFUSALS
 from chatapp.background.results import filter_late, is_in_database
-from chatapp.models import Approval, MailPreference, PolicyChange, ToolCall
+from chatapp.models import Approval, MailPreference, ModelProvider, PolicyChange, ToolCall
 from mcpconfig.models import Service, ToolDefinition, ToolSetting
 
 # An approval that is open for longer is shown to admins.
@@ -29,6 +30,7 @@ class Attention:
     failed_tasks: int = 0
     late_tasks: int = 0
     refused_addresses: int = 0
+    providers: int = 0
 
 
 def count_attention() -> Attention:
@@ -38,6 +40,7 @@ def count_attention() -> Attention:
         ("waiting_approvals", filter_waiting_long()),
         ("waiting_changes", PolicyChange.objects.filter(state=PolicyChange.State.WAITING)),
         ("unknown_outcomes", ToolCall.objects.filter(state=ToolCall.State.UNKNOWN)),
+        ("providers", ModelProvider.objects.filter(is_enabled=True)),
     ]
     if is_in_database():
         failed = DBTaskResult.objects.filter(status=TaskResultStatus.FAILED)

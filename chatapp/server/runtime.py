@@ -26,7 +26,6 @@ REMEMBERED_OPTIONS = 1_000
 CACHED_SIZES = 2_000
 CACHED_FRAGMENTS = 2_000  # of some 1 kB each
 CACHED_CHARTS = 100  # of some 10 kB each
-CACHED_PROBLEMS = 1_000
 
 
 class BoundedCache(Generic[T]):
@@ -105,10 +104,6 @@ class Runtime:
     # The `Chart`s of the overview, by language, time zone and what its admin may view; see
     # `chatapp/admin/overview/charts.py`.
     overview_charts: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(CACHED_CHARTS))
-    # The `Finding`s of the overview, by language; see `chatapp/admin/overview/needs.py`.
-    overview_problems: BoundedCache[Any] = field(
-        default_factory=lambda: BoundedCache(CACHED_PROBLEMS)
-    )
     # The options that models refused, by account and model; see `chatapp/providers/refusals.py`.
     refused_options: BoundedCache[Any] = field(
         default_factory=lambda: BoundedCache(REMEMBERED_OPTIONS)

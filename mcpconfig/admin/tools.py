@@ -97,7 +97,9 @@ class LabelledFormSet(BaseInlineFormSet):
         super().add_fields(form, index)
         for field in form.fields.values():
             if not field.widget.is_hidden:
-                field.widget.attrs["aria-label"] = field.label
+                # A copy of Django's wrapper has the attributes of the widget that it copied.
+                widget: Any = getattr(field.widget, "widget", field.widget)
+                widget.attrs["aria-label"] = field.label
 
 
 class PagedFormSet(LabelledFormSet):

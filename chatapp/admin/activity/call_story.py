@@ -187,7 +187,7 @@ def _describe_permission(call: ToolCall, consent: Consent, reader: Member) -> Sa
         address = reverse("admin:chatapp_member_person", args=[owner.pk])
         person = format_html('<a href="{}">{}</a>', address, owner.display_name)
     given = format_html(
-        _("{person} allowed this in advance on {time}, {scope}."),
+        _("{person} gave permission in advance on {time}: {scope}."),
         person=person,
         time=_write_time(consent.created_at),
         scope=consent.get_scope_display(),

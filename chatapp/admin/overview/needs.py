@@ -1,8 +1,7 @@
 """What needs an admin now: each a fact with numbers, and one page where something is done."""
 
-import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -33,9 +32,8 @@ from chatapp.audit.last_runs import (
     load_runs,
     name_anchor,
 )
-from chatapp.management.diagnostics.database import check_clock
 from chatapp.management.diagnostics.findings import Finding
-from chatapp.management.diagnostics.models import check_models
+from chatapp.management.diagnostics.models import check_providers
 from chatapp.management.diagnostics.settings import check_addresses, check_files, check_settings
 from chatapp.models import (
     Allowance,
@@ -50,11 +48,9 @@ from chatapp.models import (
 from chatapp.people.admin_rights import VIEW_CHECKS
 from chatapp.people.sign_in_limits import list_failures
 from chatapp.providers.access.usage import AllowanceUse
-from chatapp.server.runtime import current_runtime
 from mcpconfig.models import ToolSetting
 from mcpconfig.services.health import Health, list_health
 
-from .charts import KEPT_SECONDS
 from .running import Running
 
 SERVICES_MAX = 5
@@ -109,7 +105,7 @@ def list_needs(admin: Member, attention: Attention, running: Running) -> list[Ne
     if admin.has_perm("chatapp.view_logentry"):
         needs += _list_log_needs()
     if admin.has_perm(VIEW_CHECKS):
-        needs += [*_list_check_needs(), *_list_mail_needs(attention), *_list_run_needs()]
+        needs += [*_list_check_needs(attention), *_list_mail_needs(attention), *_list_run_needs()]
     return sorted(needs, key=lambda need: need.rank)
 
 
@@ -626,30 +622,19 @@ def find_altered_entry() -> int | None:
 
 @cache
 def list_problems(language: str) -> tuple[Finding, ...]:
-    """Return the checks of the settings that fail, in this language. Settings do not change while
-    a server runs, and the checks take long for a page."""
+    """Return the checks of the settings and addresses that fail, in this language. They do not
+    change while a server runs, and take long for a page."""
     findings = (*check_settings(), *check_addresses())
     return tuple(finding for finding in findings if finding.state != "good")
 
 
-def _list_stored_problems(language: str) -> Sequence[Finding]:
-    """Return the checks of models and of the clock that fail. They cost six statements, so a
-    process keeps them for up to half a minute, like the charts."""
-    findings, moment = current_runtime().overview_problems, int(time.monotonic() / KEPT_SECONDS)
-    problems = findings.get(language, moment)
-    if problems is None:
-        checked = (*check_clock(), *check_models(minds_demo=False))
-        problems = [finding for finding in checked if finding.state != "good"]
-        findings.put(language, moment, problems)
-    return problems
-
-
-def _list_check_needs() -> Iterator[Need]:
-    """Yield the checks that fail: of the settings, and of what changes while a server runs. That a
-    new server has only the demo assistant is a line of its checklist."""
-    files = (finding for finding in check_files() if finding.state != "good")
-    language = get_language() or ""
-    problems = [*files, *_list_stored_problems(language), *list_problems(language)]
+def _list_check_needs(attention: Attention) -> Iterator[Need]:
+    """Yield the checks that fail and take little time: of the settings, of the files, as a disk
+    fills while a server runs, and of the keys of model providers."""
+    changing = [*check_files(), *(check_providers() if attention.providers else ())]
+    failing = (finding for finding in changing if finding.state != "good")
+    problems = [*failing, *list_problems(get_language() or "")]
+    problems.sort(key=lambda finding: finding.state != "wrong")
     if problems:
         is_wrong = any(finding.state == "wrong" for finding in problems)
         yield Need(
@@ -666,6 +651,8 @@ def _list_check_needs() -> Iterator[Need]:
             fact=" ".join(filter(None, [str(problems[0].message), str(problems[0].hint)])),
             action=_("View checks"),
             address=reverse("admin:checks"),
+            # Messages have figures that change all the time.
+            key=_join(f"{each.subject} {each.hint or each.message}" for each in problems),
         )
 
 

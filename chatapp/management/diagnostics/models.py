@@ -24,14 +24,13 @@ from .findings import Finding, report_doubtful, report_good, report_wrong
 SUBJECT = "models"
 
 
-def check_models(*, minds_demo: bool = True) -> list[Finding]:
-    """Check the models that are offered to a member of no group. `minds_demo`: report a server that
-    has only the demo assistant."""
+def check_models() -> list[Finding]:
+    """Check the models that are offered to a member of no group."""
     default_model = find_default_model(None)
     try:
         choose_model(default_model, None)
     except ProviderError as error:
-        return [report_wrong(SUBJECT, error.message, error.hint), *_check_providers()]
+        return [report_wrong(SUBJECT, error.message, error.hint), *check_providers()]
     offered = list_offered_models(None)
     findings = [
         report_good(
@@ -40,13 +39,13 @@ def check_models(*, minds_demo: bool = True) -> list[Finding]:
             % {"model": default_model, "count": len(offered)},
         )
     ]
-    if minds_demo and {model.id for model in offered} == {DEMO_MODEL}:
+    if {model.id for model in offered} == {DEMO_MODEL}:
         hint = _("Set a provider’s key, such as OPENAI_API_KEY, or add a provider in the admin.")
         findings.append(report_doubtful(SUBJECT, _("Only the demo assistant is available."), hint))
     return [
         *findings,
         *_check_server(),
-        *_check_providers(),
+        *check_providers(),
         *_check_embeddings(),
         *_check_end_dates(offered),
     ]
@@ -58,7 +57,8 @@ def _check_server() -> list[Finding]:
     return [report_doubtful(SUBJECT, problem.message, problem.hint)] if problem else []
 
 
-def _check_providers() -> list[Finding]:
+def check_providers() -> list[Finding]:
+    """Report providers without a usable key."""
     findings = []
     for provider in ModelProvider.objects.filter(is_enabled=True):
         try:

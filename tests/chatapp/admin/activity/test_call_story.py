@@ -60,10 +60,15 @@ def test_the_permission_that_covered_a_call_is_named(admin_client: Client, owner
     call = rows.call(rows.turn(owner), why=reasons.ALLOWED_IN_ADVANCE, consent=consent)
     page = open_story(admin_client, call)
     (answer,) = words(page, ".answer")
-    assert answer.startswith("owner allowed this in advance on ")
-    assert answer.endswith(", this service, always.")
+    assert answer.startswith("owner gave permission in advance on ")
+    assert answer.endswith(": this service, always.")
     (link,) = page.select(".answer a")
     assert link["href"] == f"/admin/chatapp/member/{owner.pk}/person/"
+    reader = Member.objects.create_user("reader", password="x", is_staff=True)
+    reader.user_permissions.set(Permission.objects.filter(codename="view_toolcall"))
+    page = open_story(signed_in(reader), call)
+    assert words(page, ".answer") == [answer]
+    assert page.select(".answer a") == []
     Consent.objects.update(revoked_at=timezone.now())
     assert "This permission was revoked on" in words(open_story(admin_client, call), ".answer")[0]
 

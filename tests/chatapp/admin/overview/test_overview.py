@@ -229,7 +229,16 @@ def test_a_server_with_the_demo_assistant_alone_needs_nobody(admin_client: Clien
 
 def test_a_provider_without_a_key_needs_an_admin(admin_client: Client) -> None:
     ModelProvider.objects.create(slug="work", kind="openai", label="Work")
-    assert "Work" in read_needs(admin_client)["checks"]
+    said = read_needs(admin_client)["checks"]
+    assert said.startswith("1 check fails") and "Work" in said and "key" in said
+
+
+@pytest.mark.usefixtures("no_kept_problems")
+def test_the_worst_check_is_named_first(admin_client: Client, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://elsewhere.example"
+    settings.DEBUG = True
+    said = read_needs(admin_client)["checks"]
+    assert "which is not allowed" in said and "DEBUG" not in said
 
 
 @pytest.mark.usefixtures("no_kept_problems")
