@@ -15,6 +15,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 
+from .browser_choices import keep_in_browser
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -22,7 +24,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ENGLISH = "en"
-COOKIE_SECONDS = 365 * 24 * 60 * 60
 
 
 # --- browsers ------------------------------------------------------------------------------
@@ -47,14 +48,7 @@ def keep_choice(request: HttpRequest, response: HttpResponseBase, choice: str) -
     if not choice:
         response.delete_cookie(settings.LANGUAGE_COOKIE_NAME, samesite="Lax")
         return
-    response.set_cookie(
-        settings.LANGUAGE_COOKIE_NAME,
-        choice,
-        max_age=COOKIE_SECONDS,
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
+    keep_in_browser(response, settings.LANGUAGE_COOKIE_NAME, choice)
 
 
 # --- without a browser ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from chatapp.approvals import reminders
 from chatapp.models import Member, NotificationPreference
 from chatapp.notifications import devices, due_notifications, push_keys
-from chatapp.server.languages import COOKIE_SECONDS
+from chatapp.server.browser_choices import keep_in_browser
 from chatapp.views.access import MemberRequest
 
 # The id of the person for whom the open pages of this browser show notifications.
@@ -61,17 +61,10 @@ def switch_page_notifications(
     """Keep in this browser whether its open pages show notifications to this person. The pages read
     the cookie too, so that all of them stop."""
     person = request.user
-    if not is_on:
-        if notifies_from_pages(request, person):
-            response.delete_cookie(PAGES_COOKIE, samesite="Lax")
-        return
-    response.set_cookie(
-        PAGES_COOKIE,
-        str(person.pk),
-        max_age=COOKIE_SECONDS,
-        secure=settings.SESSION_COOKIE_SECURE,
-        samesite="Lax",
-    )
+    if is_on:
+        keep_in_browser(response, PAGES_COOKIE, str(person.pk), for_scripts=True)
+    elif notifies_from_pages(request, person):
+        response.delete_cookie(PAGES_COOKIE, samesite="Lax")
 
 
 def notifies_from_pages(request: HttpRequest, person: Member) -> bool:

@@ -47,7 +47,7 @@ from chatapp.providers.registry import DEMO_MODEL
 from chatapp.rendering import page_values
 from chatapp.rendering.page_values import ConversationView
 from chatapp.rendering.pages import fragments, inbox
-from chatapp.server.languages import COOKIE_SECONDS
+from chatapp.server.browser_choices import keep_in_browser
 from chatapp.tool_menu.menu import render_button
 from chatapp.views.access import MemberRequest, find_row, for_members, read_id
 from mcpconfig.values.numbers import read_number
@@ -201,14 +201,8 @@ def read_open_chat(request: MemberRequest) -> str:
 def hide_sidebar(request: MemberRequest) -> HttpResponse:
     """Keep in this browser whether wide windows hide the list of chats."""
     response = HttpResponse(status=204)
-    response.set_cookie(
-        SIDEBAR_COOKIE,
-        "hidden" if request.POST.get("hidden") else "shown",
-        max_age=COOKIE_SECONDS,
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
+    state = "hidden" if request.POST.get("hidden") else "shown"
+    keep_in_browser(response, SIDEBAR_COOKIE, state)
     return response
 
 
