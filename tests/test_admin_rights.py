@@ -200,6 +200,7 @@ def test_a_right_opens_nothing_that_it_does_not_name(world: World, right: str) -
     report(failures_of(world, right))
 
 
+@pytest.mark.long
 def test_a_right_opens_what_it_names(world: World) -> None:
     """Else the refusals would show nothing."""
     failures = []

@@ -164,6 +164,7 @@ def test_no_page_shows_a_secret_to_an_admin_with_all_rights(world: World) -> Non
     assert shown > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", list(RIGHTS))
 def test_no_page_shows_a_secret_to_an_admin_with_one_right(world: World, right: str) -> None:
     found, shown = find_shown(world, signed_in(make_admin(right)))

@@ -2,6 +2,7 @@
 
 import math
 import time
+from threading import Lock
 
 from django.utils.translation import ngettext
 from limits import RateLimitItemPerMinute
@@ -12,6 +13,9 @@ from .runtime import current_runtime
 
 # How many times the limit of one person all people together may reach.
 PEOPLE_AT_ONCE = 10
+
+# MemoryStorage starts a timer with each count, and fails if two threads start it at the same time.
+_counting = Lock()
 
 
 class TooManyRequests(Exception):
@@ -34,14 +38,15 @@ class TooManyRequests(Exception):
 def count_request(kind: str, who: str, per_minute: int) -> None:
     """Count a request of `kind` by `who`. Raises TooManyRequests beyond `per_minute` of one, or ten
     times as many of all. A request that is refused is not counted."""
-    limiter = _get_limiter()
     one = RateLimitItemPerMinute(per_minute)
     all_together = RateLimitItemPerMinute(per_minute * PEOPLE_AT_ONCE)
-    if not limiter.test(all_together, kind):
-        raise _build_refusal(limiter, all_together, kind)
-    if not limiter.hit(one, kind, who):
-        raise _build_refusal(limiter, one, kind, who)
-    limiter.hit(all_together, kind)
+    with _counting:
+        limiter = _get_limiter()
+        if not limiter.test(all_together, kind):
+            raise _build_refusal(limiter, all_together, kind)
+        if not limiter.hit(one, kind, who):
+            raise _build_refusal(limiter, one, kind, who)
+        limiter.hit(all_together, kind)
 
 
 def _build_refusal(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -48,9 +49,17 @@ def _suite() -> None:
         pytest.skip(f"The conformance suite cannot be had: {error}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Face:
+    """The MCP server in a process of its own."""
+
+    address: str
+    log: Path
+
+
 @pytest.fixture(scope="module")
-def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the MCP server, in a process with a new database."""
+def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Face]:
+    """The MCP server, with a new database."""
     folder, port = tmp_path_factory.mktemp("face"), free_port()
     environment = {
         **os.environ,
@@ -60,10 +69,11 @@ def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "VAR_DIR": str(folder),
     }
     serve = [sys.executable, "-m", "tests.conformance.face", str(port)]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(serve, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    eventually(lambda: _answers(port), (folder / "log").read_text())
-    yield f"http://127.0.0.1:{port}/mcp"
+    log = folder / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(serve, cwd=ROOT, env=environment, stdout=file, stderr=file)
+    eventually(lambda: _answers(port), f"The server does not answer. Its log is {log}.")
+    yield Face(address=f"http://127.0.0.1:{port}/mcp", log=log)
     process.terminate()
     process.wait(30)
 
@@ -96,7 +106,7 @@ def test_every_excuse_is_for_a_scenario_that_is_not_run() -> None:
 
 
 @pytest.mark.parametrize(("version", "scenario"), PASSES)
-def test_our_face_passes(version: str, scenario: str, face: str, tmp_path: Path) -> None:
-    verdict = run_against(version, scenario, face, tmp_path)
+def test_our_face_passes(version: str, scenario: str, face: Face, tmp_path: Path) -> None:
+    verdict = run_against(version, scenario, face.address, tmp_path)
 
-    assert verdict.has_passed, verdict.told
+    assert verdict.has_passed, f"{verdict.told}\n{face.log.read_text()[-6000:]}"

@@ -119,7 +119,11 @@ class Server:
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """The exit code, once the process is gone."""
         assert self.process is not None
-        return self.process.wait(seconds)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            message = f"The server did not end within {seconds} s.\n{self.log[-2_000:]}"
+            raise AssertionError(message) from None
 
     def end(self) -> None:
         """Gone at once, whatever it is doing; it may be started again."""

@@ -41,6 +41,24 @@ def test_a_chat_is_found_and_opened_by_keyboard(visit: Visit) -> None:
     expect(tab.get_by_role("heading", name="Palette of colours")).to_be_visible()
 
 
+def test_keys_that_are_pressed_before_the_list_comes_are_for_that_list(visit: Visit) -> None:
+    tab, held = visit.tab(), list[Route]()
+    ask_in_new_chat(tab, visit.house.model.answers("Palette of colours", Answer(text="Noted.")))
+    expect_over(tab)
+    tab.goto("/")
+    tab.keyboard.press("Control+k")
+    find = tab.get_by_label(FIND)
+    expect(tab.get_by_role("dialog").get_by_role("link", name="Inbox")).to_be_visible()
+    tab.route("**/palette/?q=palette", lambda route: held.append(route))
+    with tab.expect_request("**/palette/?q=palette"):
+        tab.keyboard.type("palette")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    expect(find).to_be_focused()
+    held[0].continue_()
+    expect(tab.get_by_role("heading", name="Palette of colours")).to_be_visible()
+
+
 def test_a_letter_that_is_typed_before_the_script_has_come_stays(visit: Visit) -> None:
     tab, held = visit.tab(), list[Route]()
     tab.route("**/js/palette*.js", lambda route: held.append(route))
@@ -70,7 +88,7 @@ def test_a_command_changes_the_open_chat(visit: Visit) -> None:
     expect(tab.get_by_text("Archived", exact=True)).to_be_visible()
 
 
-def test_arrows_wait_for_what_was_typed_and_the_focus_stays(visit: Visit) -> None:
+def test_arrows_wait_for_the_list_of_what_was_typed(visit: Visit) -> None:
     tab = visit.tab()
     tab.goto("/")
     tab.keyboard.press("Control+k")
@@ -84,7 +102,7 @@ def test_arrows_wait_for_what_was_typed_and_the_focus_stays(visit: Visit) -> Non
     expect(find).to_be_focused()
     held[0].continue_()
     expect(palette.get_by_role("status")).to_have_text("2 results")
-    tab.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("link", name="Search messages")).to_be_focused()
     tab.keyboard.press("ArrowDown")
     expect(palette.get_by_role("link", name="Usage", exact=True)).to_be_focused()
 

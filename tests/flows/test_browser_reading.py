@@ -20,7 +20,7 @@ from .browser import (
     tick_as_read,
 )
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 LONG = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(60))
 # The distance to the end, in CSS pixels.
 LEFT = """() => {

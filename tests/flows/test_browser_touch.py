@@ -10,7 +10,7 @@ from tests.wire.script import Answer
 
 from .browser import DEMO_MODEL, Visit, ask, ask_in_new_chat, button, card, expect_over, write
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.long
 PHONE: ViewportSize = {"width": 390, "height": 844}
 PAGES = [
     *("/", "/search/", "/assistants/", "/prompts/", "/services/", "/settings/", "/archived/"),

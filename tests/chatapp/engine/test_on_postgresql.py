@@ -47,7 +47,7 @@ CHOSEN = [
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_same_holds_on_postgresql() -> None:
     """In a process of its own: Django's settings name one database. The run makes its own one
     beside the named one, and drops it."""
@@ -59,7 +59,7 @@ def test_the_same_holds_on_postgresql() -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=880,
     )
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]
     assert "[100%]" in done.stdout

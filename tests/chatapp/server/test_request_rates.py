@@ -1,11 +1,16 @@
 """Requests per minute are counted for each person, and for all people together."""
 
+import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError
 
 import pytest
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
 
 from chatapp.server.request_rates import TooManyRequests, count_request
-from chatapp.server.runtime import Runtime, using_runtime
+from chatapp.server.runtime import Runtime, current_runtime, using_runtime
 
 
 def count_admitted(kind: str, who: str, per_minute: int, tries: int) -> int:
@@ -51,3 +56,21 @@ def test_a_refusal_says_when_to_come_back() -> None:
 def test_a_refused_request_does_not_count_against_the_others() -> None:
     assert count_admitted("api", "1", 5, 1_000) == 5
     assert count_admitted("api", "2", 5, 5) == 5
+
+
+def test_two_threads_never_use_the_storage_at_the_same_time() -> None:
+    together = Barrier(2)
+
+    class Watched(MemoryStorage):
+        def incr(self, *args: float | str, **kwargs: float | str) -> int:
+            with contextlib.suppress(BrokenBarrierError):
+                together.wait(timeout=1)
+                overlaps.append(args)
+            return super().incr(*args, **kwargs)  # type: ignore[arg-type]
+
+    overlaps: list[object] = []
+    current_runtime().request_counts = SlidingWindowCounterRateLimiter(Watched())
+    with ThreadPoolExecutor(2) as pool:
+        for asked in [pool.submit(count_request, "api", who, 5) for who in ("1", "2")]:
+            asked.result(timeout=30)
+    assert overlaps == []

@@ -15,7 +15,7 @@ from tests.flows.server import REDIS, Installation, Server, database, eventually
 
 from .reading import read_samples
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 REQUESTS = 40
 
 
