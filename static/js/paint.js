@@ -84,5 +84,7 @@ onOpen(() => {
       fire(box.querySelector("li"), "painted");
     }, { once: true });
   });
+  // A rating comes without a change if the socket is not connected yet.
+  box.addEventListener("htmx:after:swap", ({ detail }) => detail.ctx.target.closest(".feedback") && follow());
   location.hash[7] ? follows = near(80) : follow();
 });

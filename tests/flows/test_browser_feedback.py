@@ -137,3 +137,12 @@ def test_on_a_phone_the_form_fits_below_the_answer(visit: Visit) -> None:
         assert edges and edges["x"] >= 0 and edges["x"] + edges["width"] <= PHONE["width"]
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     expect(box(tab)).to_be_visible()
+
+
+def test_the_form_is_in_view_also_before_the_socket_is_connected(visit: Visit) -> None:
+    address = begin(visit, "Which river is in Meissen").url
+    tab = visit.tab(viewport=PHONE)
+    tab.route_web_socket("**/ws/**", lambda _socket: None)
+    tab.goto(address)
+    good(tab).click()
+    expect(button(tab, "Save")).to_be_in_viewport(ratio=1)
