@@ -12,7 +12,10 @@ const move = () => {
 };
 const forget = () => steps = isPressed = 0;
 
-box.oninput = () => isKnown = !forget();
+box.oninput = () => {
+  isKnown = true;
+  forget();
+};
 box.addEventListener("htmx:before:request", ({ detail }) => [newest, listed] = [detail.ctx, box.value]);
 box.addEventListener("htmx:finally:request", ({ detail }) => {
   if (newest !== true && newest !== detail.ctx) return;

@@ -71,6 +71,7 @@ def test_two_threads_never_use_the_storage_at_the_same_time() -> None:
     overlaps: list[object] = []
     current_runtime().request_counts = SlidingWindowCounterRateLimiter(Watched())
     with ThreadPoolExecutor(2) as pool:
-        for asked in [pool.submit(count_request, "api", who, 5) for who in ("1", "2")]:
-            asked.result(timeout=30)
+        futures = [pool.submit(count_request, "api", person, 5) for person in ("1", "2")]
+        for future in futures:
+            future.result(timeout=30)
     assert overlaps == []
