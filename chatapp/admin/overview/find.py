@@ -115,7 +115,7 @@ def _find_services(text: str) -> Iterator[Found]:
         yield Found(
             title=str(service),
             help=service.url,
-            address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
+            address=reverse("admin:mcpconfig_service_status", args=[service.pk]),
         )
 
 

@@ -222,7 +222,7 @@ def _describe_failing(health: Health, calls: Mapping[str, Any]) -> Need:
         title=title,
         fact=" ".join(filter(None, fact)),
         action=_("Open service"),
-        address=reverse("admin:mcpconfig_service_change", args=[service.pk]),
+        address=reverse("admin:mcpconfig_service_status", args=[service.pk]),
         key=f"{since} {error.get('kind')} {error.get('message')}",
     )
 

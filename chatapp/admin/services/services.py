@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -32,6 +33,13 @@ from .tool_changes import add_changes
 admin.site.unregister(Service)
 
 
+class ServiceList(ChangeList):
+    """Leads to the status of the service, not to its settings."""
+
+    def url_for_result(self, result: Any) -> str:
+        return reverse("admin:mcpconfig_service_status", args=[result.pk])
+
+
 @admin.register(Service)
 class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
     def note_act(self, service: Service, act: str) -> None:
@@ -42,6 +50,9 @@ class ChatServiceAdmin(TestedSavesMixin, ServiceAdmin):
             log_download(of, "services", services=join_names(names), count=len(names))
         else:
             log_download(of, "configuration")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return ServiceList
 
     def get_autocomplete_fields(self, request: HttpRequest) -> Any:
         """Let an admin who may view members find the owner by typing. For others, who could find

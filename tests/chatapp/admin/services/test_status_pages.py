@@ -229,6 +229,22 @@ def test_every_tab_is_a_link_and_every_act_is_still_there(
     assert "Test connection" in settings.content.decode()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/admin/mcpconfig/service/",
+        "/admin/mcpconfig/service/health/",
+        "/admin/find/?q=shop",
+    ],
+)
+def test_links_to_a_service_open_its_status(
+    admin_client: Client, service: Service, url: str
+) -> None:
+    page = admin_client.get(url).content.decode()
+    assert f'href="/admin/mcpconfig/service/{service.pk}/status/"' in page
+    assert f"/service/{service.pk}/change/" not in page
+
+
 def test_entries_under_earlier_names_are_found_and_those_of_other_services_are_not(
     admin_client: Client, service: Service
 ) -> None:
