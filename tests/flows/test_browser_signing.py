@@ -82,6 +82,22 @@ def test_one_signs_on_a_laptop_the_other_on_a_phone_and_then_it_runs(
 
 
 @pytest.mark.long
+def test_other_pages_of_the_requester_show_that_it_is_signed(visit: Visit, two_sign: None) -> None:
+    tab, phone = visit.tab(viewport=LAPTOP), visit.tab(viewport=PHONE)
+    ask_in_new_chat(tab, deletion(visit, "signed-elsewhere"))
+    phone.goto(tab.url)
+    expect(card(phone, "delete thing")).to_be_visible()
+    tick_as_read(tab)
+    button(card(tab, "delete thing"), "Allow once").click()
+    waiting = phone.get_by_role("group", name=re.compile("^Waiting for a second approval"))
+    expect(waiting).to_contain_text("You approved this.")
+    expect(card(phone, "delete thing")).to_have_count(0)
+    button(waiting, "Withdraw approval").click()
+    expect(region(tab)).to_contain_text("denied by owner")
+    assert visit.executions("signed-elsewhere") == 0
+
+
+@pytest.mark.long
 def test_the_other_says_no_with_a_word_and_the_requester_reads_it(
     visit: Visit, two_sign: None
 ) -> None:

@@ -152,7 +152,8 @@ def build_approval_card(
         "number": facts.number,
         "has_to_be_read": True,
         "risk": call.risk,
-        "keep": approval.binding,
+        # The card is replaced when the first of two signatures is given.
+        "keep": f"{approval.binding}{'-signed' if approval.waits_for_second else ''}",
         "places": call_values.draw_places(
             call_values.get_host(call),
             call_values.describe_account(call, names_person=facts.names_person),

@@ -182,6 +182,17 @@ def test_the_requester_sees_who_is_awaited_and_may_still_say_no(
     assert state_of(made) == State.DENIED
 
 
+def test_open_pages_replace_the_card_when_it_is_signed(owner: Member, owner_client: Client) -> None:
+    """A page keeps an element until its `data-keep` changes."""
+    made = make_unsigned_call(owner)
+    address, element_id = f"/c/{made.turn.conversation_id}/", page_values.tool_call_id(made.pk)
+    before = parse(owner_client.get(address).content.decode()).one(id=element_id)
+    decisions.grant(made, by=owner, binding=rows.BINDING, shown_at=None)
+    after = parse(owner_client.get(address).content.decode()).one(id=element_id)
+    assert "run" in " ".join(before.choices()) and after.choices() == ["decision=deny"]
+    assert before["data-keep"] != after["data-keep"]
+
+
 def test_the_answer_says_what_it_waits_for(owner_client: Client, call: ToolCall) -> None:
     html = owner_client.get(f"/c/{call.turn.conversation_id}/").content.decode()
     status = parse(html).one(id=page_values.status_id(call.turn.answer_id))
