@@ -31,11 +31,17 @@ CALL_COMMAND = "from django.core.management import call_command"
 QUICK = {"SWEEP_SECONDS": "0.5", "LEASE_SECONDS": "6", "SHUTDOWN_SECONDS": "0"}
 
 
-def eventually(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Return once `holds`; fail, saying `what` did not happen, when the time is over."""
+def eventually(
+    holds: Callable[[], bool],
+    what: str,
+    seconds: float = PATIENCE_SECONDS,
+    explain: Callable[[], str] = str,
+) -> None:
+    """Return once `holds`; fail, saying `what` did not happen, when the time is over. `explain`
+    returns what else the failure says."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, f"Not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"Not within {seconds} s: {what}\n{explain()}".rstrip()
         time.sleep(0.03)
 
 

@@ -170,10 +170,10 @@ class Devices:
             # Between two answers of a queue nothing goes on for a moment.
             return all(is_quiet() for _ in range(QUIET_LOOKS))
 
-        try:
-            eventually(stays_quiet, "quiet pages", seconds=120)
-        except AssertionError as error:
-            raise AssertionError("\n".join(map(list_open, (self.laptop, self.phone)))) from error
+        def explain() -> str:
+            return "\n".join(map(list_open, (self.laptop, self.phone)))
+
+        eventually(stays_quiet, "quiet pages", seconds=120, explain=explain)
         self.close_form()
 
 
@@ -212,17 +212,22 @@ def read_thread(tab: Page) -> str:
 
 def expect_same_threads(one: Page, other: Page) -> None:
     """Wait until both pages show the same; a failure says where they differ."""
-    try:
-        eventually(lambda: read_thread(one) == read_thread(other), "the same page")
-    except AssertionError as error:
+
+    def explain() -> str:
         left, right = (read_thread(tab).replace("><", ">\n<").splitlines() for tab in (one, other))
-        raise AssertionError("\n".join(unified_diff(left, right, lineterm=""))) from error
+        return "\n".join(unified_diff(left, right, lineterm=""))
+
+    eventually(lambda: read_thread(one) == read_thread(other), "the same page", explain=explain)
 
 
 def read(tab: Page, selector: str) -> str:
-    """The text of this part of the page, also where a phone does not show it, without how long ago
-    something was: a minute may end between two looks."""
-    return AGO.sub("ago", " ".join((tab.locator(selector).text_content() or "").split()))
+    """The text of this part of the page, also where a phone does not show it."""
+    return " ".join((tab.locator(selector).text_content() or "").split())
+
+
+def read_inbox(tab: Page) -> str:
+    """The inbox without how long ago something was: a minute may end between two looks."""
+    return AGO.sub("ago", read(tab, ".inbox"))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -241,12 +246,12 @@ def test_pages_converge_whatever_was_done_on_which_device(
     laptop, phone, approver = devices.laptop, devices.phone, devices.approver
     expect_same_threads(laptop, phone)
     eventually(lambda: read(laptop, CHATS) == read(phone, CHATS), "the same list of chats")
-    shown, chats, inbox = read_thread(laptop), read(laptop, CHATS), read(approver, ".inbox")
+    shown, chats, inbox = read_thread(laptop), read(laptop, CHATS), read_inbox(approver)
     for tab in (laptop, approver):
         tab.reload()
     assert read_thread(laptop) == shown
     assert read(laptop, CHATS) == chats
-    assert read(approver, ".inbox") == inbox
+    assert read_inbox(approver) == inbox
     assert devices.done.total() >= LEAST_DONE, devices.done
 
 

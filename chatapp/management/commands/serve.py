@@ -93,12 +93,25 @@ def run_apart(*command: str) -> None:
     A signal to end also ends the command, which would go on without the lock of this process.
     """
     words = [sys.executable, str(settings.BASE_DIR / "manage.py"), *command]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:  # noqa: S603 (no input)
-        before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        try:
+    child: subprocess.Popen[str] | None = None
+    is_ended = False
+
+    def end(*_: object) -> None:
+        nonlocal is_ended
+        is_ended = True
+        if child:
+            child.terminate()
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:  # noqa: S603 (no input)
+            if is_ended:  # before `child` was set
+                child.terminate()
             said = child.communicate()[1].strip()
-        finally:
-            signal.signal(signal.SIGTERM, before)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if is_ended:
+        raise Failure("failed", f"{command[0]}: ended by SIGTERM")
     if child.returncode:
         reason = said.rpartition("\n")[2] or f"exit code {child.returncode}"
         raise Failure("failed", f"{command[0]}: {reason}")

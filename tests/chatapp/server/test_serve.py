@@ -20,9 +20,11 @@ import httpx2
 import pytest
 from django.core.management import call_command
 
+from chatapp.management.commands.serve import run_apart
 from chatapp.models import Member, SignInLink
 from chatapp.people import sign_in_links
 from chatapp.server import serving
+from mcpconfig.management.failures import Failure
 from tests.commands import Ran
 from tests.flows.server import eventually
 from tests.migrated import keep_environment, make_sqlite
@@ -175,6 +177,32 @@ def test_a_start_that_is_ended_leaves_no_command_behind(tmp_path: Path) -> None:
         started.terminate()
         assert started.wait(STOP_SECONDS) == 1
         assert not command.exists()
+
+
+@pytest.mark.gate
+def test_a_signal_while_a_command_starts_ends_the_command_and_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = []
+
+    class SignalledPopen(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            started.append(self)
+            signal.raise_signal(signal.SIGTERM)
+
+    def fail(*_: object) -> None:
+        pytest.fail("the start did not take the signal")
+
+    monkeypatch.setattr(subprocess, "Popen", SignalledPopen)
+    before = signal.signal(signal.SIGTERM, fail)
+    try:
+        with pytest.raises(Failure, match="check: ended by SIGTERM"):
+            run_apart("check")
+        assert signal.getsignal(signal.SIGTERM) is fail
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [child.returncode for child in started] == [-signal.SIGTERM]
 
 
 @pytest.mark.gate

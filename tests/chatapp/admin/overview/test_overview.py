@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.timezone import override as override_zone
 from django.utils.translation import override
@@ -209,6 +210,14 @@ def test_the_checks_name_models_the_clock_and_services_that_failed_last(
     page = open_overview(admin_client, "/admin/checks/").text
     for words in ("models", "clock", "The last attempt failed"):
         assert words in page
+
+
+def test_a_failing_service_opens_at_its_status(admin_client: Client) -> None:
+    fail_service()
+    (link,) = open_overview(admin_client).select("[id^=need-failing-] a.button")
+    assert link["href"] == reverse(
+        "admin:mcpconfig_service_status", args=[Service.objects.get().pk]
+    )
 
 
 @pytest.mark.usefixtures("no_kept_problems")

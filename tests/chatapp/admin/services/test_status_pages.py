@@ -53,6 +53,19 @@ def test_the_status_says_what_to_do_next(admin_client: Client, service: Service)
     assert "not confirmed." not in get(admin_client, "status", service).text
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["/admin/mcpconfig/service/{}/tools/", "/admin/mcpconfig/exchange/?service__id__exact={}"],
+)
+def test_the_path_above_a_page_of_a_service_leads_to_its_status(
+    admin_client: Client, service: Service, address: str
+) -> None:
+    page = parse(admin_client.get(address.format(service.pk)).content.decode())
+    last = page.with_class("breadcrumbs")[0].all("a")[-1]
+    status = reverse("admin:mcpconfig_service_status", args=[service.pk])
+    assert (last.text, last["href"]) == ("Shop", status)
+
+
 def test_a_service_with_oauth_asks_the_admin_to_sign_in_first(
     admin_client: Client, admin: Member, service: Service
 ) -> None:
