@@ -5,7 +5,7 @@ const onMain = (name, act) => on("htmx:" + name, (it) => {
 });
 onMain("before:swap", ({ response }, main, it) => {
   if (!response.raw.ok) return it.preventDefault();
-  for (const each of main.querySelectorAll("[hx-post]")) htmx.trigger(each, "htmx:abort");
+  for (const each of main.querySelectorAll("[hx-post]:not(#save-draft)")) htmx.trigger(each, "htmx:abort");
 });
 onMain("after:swap", ({ title }, main) => {
   byId("sidebar").hidePopover();

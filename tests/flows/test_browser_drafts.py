@@ -2,7 +2,7 @@
 its files."""
 
 import pytest
-from playwright.sync_api import FilePayload, Page, expect
+from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.peers.reading_room import DOT
 from tests.wire.script import Answer
@@ -56,6 +56,22 @@ def test_a_quick_change_of_the_chat_keeps_what_was_typed_in_each(visit: Visit) -
     expect(box(tab)).to_have_value("About the garden")
     with tab.expect_response("**/draft/"):
         box(tab).fill("")
+
+
+def test_a_draft_that_is_still_being_saved_outlives_the_change_of_the_chat(visit: Visit) -> None:
+    tab = begin(visit, "Is the cellar dry")
+    address = tab.url
+    held: list[Route] = []
+    tab.route("**/draft/", lambda route: held.append(route), times=1)
+    box(tab).focus()
+    with tab.expect_request("**/draft/"):
+        tab.keyboard.insert_text("About the cellar")
+        tab.get_by_role("button", name="New chat", exact=True).click()
+    expect(box(tab)).to_have_value("")
+    with tab.expect_response("**/draft/"):
+        held.pop().continue_()
+    tab.goto(address)
+    expect(box(tab)).to_have_value("About the cellar")
 
 
 @both_looks
