@@ -18,7 +18,7 @@ from chatapp.journal.journal import Event, Kind
 from chatapp.models import Conversation
 from chatapp.rendering.page_values import ConversationView
 from chatapp.server.database import in_database
-from chatapp.server.locales import carry_locale, get_locale, using_locale
+from chatapp.server.locales import carry_locale, get_locale, make_context, using_locale
 from chatapp.telemetry import metrics
 
 from .frames import Op, RecentFrames, build_frame, parse_number
@@ -59,6 +59,7 @@ class Feed:
         self._open = OpenParts()
         self._frames = RecentFrames()
         self._locale = get_locale()
+        self._context = make_context(self._locale)
         self._watching: set[Watcher] = set()
         self._inbox: list[Event] = []
         # The last event of each commit of this process, and when it was, in monotonic seconds.
@@ -80,6 +81,7 @@ class Feed:
         async with self._turning:
             if self._locale != get_locale():
                 self._locale = get_locale()
+                self._context = make_context(self._locale)
                 self._frames.clear()
             if self.seq < 0:
                 self._begin(*await self._read(load_open_parts))
@@ -147,10 +149,7 @@ class Feed:
     def _send_text_now(self, events: Sequence[Event], committed: float | None) -> None:
         self._target = events[-1].seq
         try:
-            with using_locale(self._locale):
-                for event in events:
-                    part = self._open.feed(event)
-                    self._send(event.seq, part.paint(uuid.UUID(event.data["message"])))
+            self._context.run(self._paint_all, events)
         except Exception:
             # Half of an event may be in the fold, so it must not be applied again.
             self._drop_all()
@@ -159,6 +158,11 @@ class Feed:
         self._painted_at = asyncio.get_running_loop().time()
         if committed is not None:
             metrics.PUBLISH_SECONDS.observe(time.monotonic() - committed)
+
+    def _paint_all(self, events: Sequence[Event]) -> None:
+        for event in events:
+            part = self._open.feed(event)
+            self._send(event.seq, part.paint(uuid.UUID(event.data["message"])))
 
     def nudge(self, seq: int) -> None:
         """Read what is missing up to `seq`, the last event of the conversation."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from django.utils import timezone
@@ -29,6 +30,15 @@ def using_locale(locale: Locale) -> Iterator[None]:
     """Write for this reader inside the block."""
     with speaking(locale.language), reading_in(locale.time_zone):
         yield
+
+
+def make_context(locale: Locale) -> Context:
+    """Return a context in which this language and time zone are active, for this thread only.
+    Activating them for each text took 4 to 8 % of the CPU of streaming."""
+    context = Context()
+    context.run(speaking(locale.language).__enter__)
+    context.run(reading_in(locale.time_zone).__enter__)
+    return context
 
 
 def carry_locale(work: Callable[P, R]) -> Callable[P, R]:

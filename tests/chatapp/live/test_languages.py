@@ -1,5 +1,6 @@
 """The language and time zone of frames, of what pages show beside a chat, and of cached HTML."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from chatapp.engine.runtime import EngineRuntime
 from chatapp.live.hub import Viewer
 from chatapp.models import Approval, Member, Turn
 from chatapp.rendering.markdown.stream import render_markdown
+from chatapp.server.database import in_database
 from chatapp.server.languages import speaking
 from chatapp.server.time_zones import reading_in
 from mcpconfig.models import Service
@@ -20,6 +22,7 @@ from tests.chatapp.consumers.browser_socket import Socket, person_socket, sessio
 from tests.pseudo_locales import LONG, is_translated
 from tests.scripted import calls, text
 from tests.turns.acts import DELETE, wait_for_rest
+from tests.turns.tabs import begin, latest, said
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -65,6 +68,25 @@ async def test_frames_change_to_the_language_of_a_later_tab(
         shown += await take_all(second)
     assert not is_translated(shown)
     for viewer in (first, second):
+        runtime.hub.leave(turn.conversation_id, viewer)
+
+
+async def test_text_is_in_the_language_of_the_latest_tab(
+    runtime: EngineRuntime, turn: Turn
+) -> None:
+    """A block of code has a button with a label."""
+    await in_database(begin, turn)
+    viewers = []
+    for language in (LONG, "en", LONG):
+        with speaking(language):
+            viewer = await runtime.hub.join(turn.conversation_id, await latest(turn.conversation))
+        viewers.append(viewer)
+        await in_database(said, turn, "```python\nx = 1\n```\n\n")
+        async with asyncio.timeout(30):
+            shown = await take_all(viewer)
+        assert "<figure" in shown
+        assert is_translated(shown) == (language == LONG)
+    for viewer in viewers:
         runtime.hub.leave(turn.conversation_id, viewer)
 
 
